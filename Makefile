@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all their own set-up in .venv, from nothing; `make help` lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: help setup demo test lint evidence clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(STAMP)
+
+setup: $(STAMP)  ## create .venv with everything that development needs
+
+demo: $(STAMP)  ## privatize a real table; writes demo/
+	$(BIN)/python examples/demo.py
+
+test: lint  ## all checks: ruff, mypy, import-linter, pytest
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+lint: $(STAMP)  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+evidence: $(STAMP)  ## slow statistical evidence; writes docs/evidence.md
+	$(BIN)/python examples/linear_regression.py
+
+clean:  ## remove what the other targets made
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,159 @@
+"""Arrow arrays <-> cells: the exact mapping of each supported type to numbers and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells, cast
+from dipriv.errors import InputError, SchemaError
+from dipriv.schema import Storage
+
+_TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_DAY = 86_400_000_000_000
+_MOST_DIGITS = 18
+
+
+def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
+    """How dipriv sees an Arrow type; refuses nested, binary, empty and other types that are not data of a row."""
+    label = str(arrow_type)
+    if pt.is_integer(arrow_type):
+        return Storage("integer", np.dtype(arrow_type.to_pandas_dtype()), label)
+    if pt.is_float16(arrow_type) or pt.is_float32(arrow_type):
+        return Storage("real", np.dtype(np.float32), label)
+    if pt.is_float64(arrow_type) or _is_short_decimal(arrow_type):
+        return Storage("real", np.dtype(np.float64), label)
+    if pt.is_boolean(arrow_type):
+        return Storage("boolean", np.dtype(np.uint8), label)
+    if _is_text(arrow_type) or pt.is_dictionary(arrow_type):
+        return Storage("label", np.dtype(np.int32), "text" if _is_text(arrow_type) else "labels")
+    if pt.is_temporal(arrow_type) and not pt.is_interval(arrow_type):
+        return Storage("temporal", np.dtype(np.int64), label, _tick(arrow_type))
+    if pt.is_null(arrow_type):
+        raise InputError(
+            f"column {name!r} holds nothing but nulls.",
+            "Leave it out with columns=[...], or pass it through with keep=[...].",
+        )
+    raise SchemaError(
+        f"column {name!r} has type {label}, which dipriv does not take.",
+        "Convert it to numbers, text, dates or booleans, leave it out with columns=[...], or pass it through with "
+        "keep=[...].",
+    )
+
+
+def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None) -> Cells:
+    """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused."""
+    nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if labels is not None:
+        return Cells(_codes(array, labels), _missing(nulls))
+    values = _numbers(array)
+    if values.dtype.kind != "f":
+        return Cells(values, _missing(nulls))
+    missing = _missing(nulls)
+    not_a_number = np.isnan(values) if nulls is None else np.isnan(values) & ~nulls
+    if not_a_number.any():
+        missing = np.zeros(len(values), dtype=np.uint8) if missing is None else missing
+        missing[not_a_number] = NAN
+        values = np.where(not_a_number, values.dtype.type(0), values)
+    if np.isinf(values).any():
+        raise InputError(
+            f"column {name!r} holds infinite values; dipriv takes finite numbers and nulls.",
+            "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",
+        )
+    return Cells(values, missing)
+
+
+def cells_to_arrow(cells: Cells, labels: pa.Array | None, arrow_type: pa.DataType) -> pa.Array:
+    """The inverse: an Arrow array of `arrow_type`."""
+    nulls = None if cells.missing is None else cells.missing == NULL
+    if labels is not None:
+        return _labelled(pa.array(cells.values.astype(np.int32), mask=nulls), labels, arrow_type)
+    if pt.is_boolean(arrow_type):
+        return pa.array(cells.values.astype(bool), mask=nulls)
+    if pt.is_decimal(arrow_type):
+        return _decimals(cells.values, nulls, arrow_type)
+    if pt.is_floating(arrow_type):
+        values = cells.values.astype(arrow_type.to_pandas_dtype())
+        if cells.missing is not None:
+            values[cells.missing == NAN] = np.nan
+        return pa.array(values, mask=nulls, from_pandas=False)
+    stored = np.dtype(arrow_type.to_pandas_dtype()) if pt.is_integer(arrow_type) else _tick_dtype(arrow_type)
+    return pa.array(cast(cells.values, stored), mask=nulls).cast(arrow_type)
+
+
+def _numbers(array: pa.Array) -> NDArray[Any]:
+    kind = array.type
+    if pt.is_decimal(kind):
+        scaled: NDArray[np.float64] = _unscaled(array) / 10.0**kind.scale
+        return scaled
+    if pt.is_boolean(kind):
+        array = array.cast(pa.uint8())
+    elif pt.is_temporal(kind):
+        array = array.cast(pa.from_numpy_dtype(_tick_dtype(kind)))
+    elif pt.is_float16(kind):
+        array = array.cast(pa.float32())
+    if array.null_count:
+        array = array.fill_null(pa.scalar(0, array.type))
+    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values.astype(np.int64) if pt.is_temporal(kind) else values
+
+
+def _codes(array: pa.Array, labels: pa.Array) -> NDArray[np.int32]:
+    if pt.is_dictionary(array.type):
+        places = np.append(_codes(array.dictionary, labels), np.int32(-1))
+        indices: NDArray[Any] = array.indices.fill_null(len(places) - 1).to_numpy(zero_copy_only=False)
+        return np.asarray(places[indices], dtype=np.int32)
+    found = pc.index_in(array.cast(labels.type), value_set=labels)
+    codes: NDArray[np.int32] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return codes
+
+
+def _labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    if pt.is_dictionary(arrow_type):
+        typed = labels.cast(arrow_type.value_type)
+        indices = codes.cast(arrow_type.index_type)
+        return pa.DictionaryArray.from_arrays(indices, typed, ordered=arrow_type.ordered)
+    return labels.take(codes).cast(arrow_type)
+
+
+def _missing(nulls: NDArray[np.bool_] | None) -> NDArray[np.uint8] | None:
+    return None if nulls is None else np.where(nulls, NULL, PRESENT).astype(np.uint8)
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type) or pt.is_string_view(arrow_type))
+
+
+def _is_short_decimal(arrow_type: pa.DataType) -> bool:
+    return bool(pt.is_decimal(arrow_type)) and arrow_type.precision <= _MOST_DIGITS
+
+
+def _tick(arrow_type: pa.DataType) -> int:
+    if pt.is_date(arrow_type):
+        return _DAY if pt.is_date32(arrow_type) else _TICKS["ms"]
+    return _TICKS[arrow_type.unit]
+
+
+def _tick_dtype(arrow_type: pa.DataType) -> np.dtype[Any]:
+    return np.dtype(np.int32 if pt.is_date32(arrow_type) or pt.is_time32(arrow_type) else np.int64)
+
+
+def _unscaled(array: pa.Array) -> NDArray[np.float64]:
+    wide = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    words = np.frombuffer(wide.buffers()[1], dtype="<i8")
+    whole = words[2 * wide.offset : 2 * (wide.offset + len(wide)) : 2].astype(np.float64)
+    return whole if not array.null_count else np.where(array.is_null().to_numpy(zero_copy_only=False), 0.0, whole)
+
+
+def _decimals(values: NDArray[Any], nulls: NDArray[np.bool_] | None, arrow_type: pa.DataType) -> pa.Array:
+    most = 10.0**arrow_type.precision - 1
+    whole = np.rint(np.clip(values * 10.0**arrow_type.scale, -most, most)).astype("<i8")
+    words = np.stack([whole, whole >> 63], axis=1)  # the high word extends the sign
+    valid = None if nulls is None else pa.array(~nulls).buffers()[1]
+    wide = pa.decimal128(arrow_type.precision, arrow_type.scale)
+    return pa.Array.from_buffers(wide, len(values), [valid, pa.py_buffer(words.tobytes())]).cast(arrow_type)

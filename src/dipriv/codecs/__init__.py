@@ -1,0 +1,24 @@
+"""Codecs: one column's cells <-> continuous reals."""
+
+from dipriv.codecs.categorical import OneHotCodec
+from dipriv.codecs.discrete import LatticeCodec, LevelsCodec
+from dipriv.codecs.fit import fit_codec, infer_kind
+from dipriv.codecs.mixed import MixedLine, RealCodec
+from dipriv.codecs.nulls import NullsCodec
+from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells, Codec
+
+__all__ = [
+    "NAN",
+    "NULL",
+    "PRESENT",
+    "Cells",
+    "Codec",
+    "LatticeCodec",
+    "LevelsCodec",
+    "MixedLine",
+    "NullsCodec",
+    "OneHotCodec",
+    "RealCodec",
+    "fit_codec",
+    "infer_kind",
+]

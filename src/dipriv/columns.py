@@ -1,0 +1,176 @@
+"""Each column's labels, kind and codec: from its type, the schema and the reference rows, never from released rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from dipriv.codecs import Cells, Codec, NullsCodec, OneHotCodec, fit_codec, infer_kind
+from dipriv.errors import InputError, ReferenceRowsError, SchemaError
+from dipriv.schema import Categorical, Kind, Schema
+from dipriv.tables import Column, Table, distinct_labels
+
+FEWEST_REFERENCE_ROWS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class FittedColumn:
+    """A column that is ready to be encoded: its type's facts, what it was taken as, its labels and its codec."""
+
+    facts: Column
+    kind: Kind
+    labels: pa.Array | None = field(repr=False)
+    codec: Codec = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.facts.name
+
+    def cells(self, table: Table) -> Cells:
+        """This column of a table, as numbers."""
+        return table.cells(self.name, self.labels)
+
+    def check(self, table: Table) -> None:
+        """Rows to release must have the column with the same type, categories and room for nulls."""
+        if self.name not in table.names:
+            raise ReferenceRowsError(
+                f"column {self.name!r} of the reference is not in the table.", "Release tables with the same columns."
+            )
+        found = table.column(self.name)
+        _check_same_type(self.facts, found)
+        labels = found.labels
+        if self.labels is not None and labels is not None and self.labels.to_pylist() != labels.to_pylist():
+            raise ReferenceRowsError(
+                f"column {self.name!r} has {len(labels)} categories here that differ from the {len(self.labels)} of "
+                "the reference.",
+                "Give both columns the same categories in the same order.",
+            )
+        makes_nulls = isinstance(self.codec, NullsCodec) or (
+            isinstance(self.codec, OneHotCodec) and bool(self.codec.missing)
+        )
+        if makes_nulls and not found.nullable:
+            raise ReferenceRowsError(
+                f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
+                "Convert the column to a nullable type, or fill the nulls of the reference rows.",
+            )
+
+
+def fit_columns(
+    columns: Sequence[Column], schema: Schema, lawful: Mapping[str, Kind], reference: Table | None
+) -> list[FittedColumn]:
+    """Fit every column; `lawful` are kinds that a given law dictates, `reference` is None where no rows are read."""
+    for name in lawful.keys() & schema.keys():
+        if schema[name] != lawful[name]:
+            raise SchemaError(
+                f"column {name!r} is declared {schema[name]!r}, but its law makes it {lawful[name]!r}.",
+                "Leave it out of the schema.",
+            )
+    if reference is not None:
+        _check_reference(columns, reference)
+    declared = {**schema, **lawful}
+    fitted = [_fit_column(column, declared.get(column.name), reference) for column in columns]
+    if lawful and reference is not None:
+        refuse_nulls([(column.name, column.cells(reference)) for column in fitted])
+    return fitted
+
+
+def infer(table: Table, names: Sequence[str]) -> Schema:
+    """The schema that these rows suggest: what dipriv would read from reference rows."""
+    kinds: dict[str, Kind] = {}
+    for name in names:
+        column = table.column(name)
+        labels = _labels_of(column, None, table)
+        kinds[name] = _with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), column, labels)
+    return Schema(kinds)
+
+
+def refuse_nulls(columns: Sequence[tuple[str, Cells]]) -> None:
+    """A law of scipy.stats gives nulls no probability."""
+    for name, cells in columns:
+        if cells.kinds_missing:
+            raise InputError(
+                f"column {name!r} has nulls, to which its law gives no probability.",
+                "Fill or drop them first, or use an empirical reference, where a null is an atom.",
+            )
+
+
+def _fit_column(column: Column, declared: Kind | None, reference: Table | None) -> FittedColumn:
+    labels = _labels_of(column, declared, reference)
+    count = None if labels is None else len(labels)
+    if reference is None:
+        if declared is None:
+            raise SchemaError(f"column {column.name!r} has no kind and no rows may be read.", "Declare its kind.")
+        return FittedColumn(column, declared, labels, fit_codec(column.name, declared, column.storage, count, None))
+    seen = _some(column.name, reference.cells(column.name, labels))
+    if labels is not None and np.any(seen.present < 0):
+        raise SchemaError(
+            f"column {column.name!r}: reference rows hold labels outside its {count} levels.",
+            "Complete the levels, or correct the rows.",
+        )
+    kind = declared or infer_kind(column.storage, seen)
+    codec = fit_codec(column.name, kind, column.storage, count, seen)
+    return FittedColumn(column, _with_levels(kind, column, labels), labels, codec)
+
+
+def _labels_of(column: Column, declared: Kind | None, reference: Table | None) -> pa.Array | None:
+    """The labels of a text or categorical column: of its type, of the schema, or of the reference rows."""
+    if column.storage.family != "label":
+        return None
+    levels = declared.levels if isinstance(declared, Categorical) else None
+    if column.labels is not None:
+        if levels is not None and levels != column.label_values:
+            raise SchemaError(
+                f"column {column.name!r} is declared with {len(levels)} levels that differ from the "
+                f"{len(column.labels)} categories of its type.",
+                "Leave the levels out, or change the column's categories.",
+            )
+        return column.labels
+    if levels is not None:
+        if not all(isinstance(level, str) for level in levels):
+            raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
+        return pa.array(levels, pa.large_string())
+    return None if reference is None else distinct_labels(reference.array(column.name))
+
+
+def _with_levels(kind: Kind, column: Column, labels: pa.Array | None) -> Kind:
+    """The kind with its labels written out, where a schema can hold them."""
+    if not isinstance(kind, Categorical) or labels is None:
+        return kind
+    levels = column.label_values or tuple(labels.to_pylist())
+    return replace(kind, levels=levels) if all(isinstance(level, str | int | float) for level in levels) else kind
+
+
+def _check_reference(columns: Sequence[Column], reference: Table) -> None:
+    if reference.rows < FEWEST_REFERENCE_ROWS:
+        raise ReferenceRowsError(
+            f"there are {reference.rows} reference rows; at least {FEWEST_REFERENCE_ROWS} are needed.",
+            "Hold out a larger share, give a public table, or state a known law.",
+        )
+    if lacking := [column.name for column in columns if column.name not in reference.names]:
+        raise ReferenceRowsError(
+            f"column {lacking[0]!r} is not in the reference rows ({len(lacking)} columns differ).",
+            "Give reference rows with the same columns, or choose columns with columns=[...].",
+        )
+    for column in columns:
+        _check_same_type(column, reference.column(column.name))
+
+
+def _check_same_type(expected: Column, found: Column) -> None:
+    families = {expected.storage.family, found.storage.family}
+    if (len(families) > 1 and families != {"integer", "real"}) or expected.storage.tick_ns != found.storage.tick_ns:
+        raise ReferenceRowsError(
+            f"column {expected.name!r} is {found.storage.label} in one table, {expected.storage.label} in the other.",
+            "Convert one of them, so that reference rows and released rows have the same types.",
+        )
+
+
+def _some(name: str, cells: Cells) -> Cells:
+    if not len(cells.present):
+        raise ReferenceRowsError(
+            f"column {name!r} has no value but nulls in the {len(cells)} reference rows.",
+            "Leave it out with columns=[...], pass it through with keep=[...], or give more reference rows.",
+        )
+    return cells

@@ -1,0 +1,34 @@
+"""The few exceptions of dipriv: each says what is wrong and where, against which limit, and what to do.
+
+No message ever contains a cell of the data: a message may name columns, types, counts and limits only.
+"""
+
+from __future__ import annotations
+
+
+class DiprivError(Exception):
+    """Base of all errors that dipriv raises on purpose: a fault, then a remedy on its own line."""
+
+    def __init__(self, fault: str, remedy: str) -> None:
+        super().__init__(fault, remedy)
+        self.fault = fault
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.fault}\n{self.remedy}"
+
+
+class InputError(DiprivError, ValueError):
+    """An argument or a table that cannot be used as given."""
+
+
+class SchemaError(InputError):
+    """The schema is not well formed, or contradicts the table's columns or types."""
+
+
+class ReferenceRowsError(InputError):
+    """The reference rows do not suffice to estimate the distribution, or do not match the table."""
+
+
+class DisclosureError(DiprivError):
+    """The request would publish rows that the guarantee does not protect."""

@@ -1,0 +1,126 @@
+"""DIP with the manners of scikit-learn: fit on reference rows, transform the rows to release."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dipriv import fitting, local, release, tables
+from dipriv.errors import DisclosureError
+from dipriv.guarantee import check_epsilon
+from dipriv.promise import Origin, local_promise, promise
+from dipriv.randomness import Rng, source
+
+
+class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Distribution-invariant privatization as a transformer.
+
+    `fit(reference_rows)` learns the reference; `transform(rows)` releases *other* rows. With a known law or a public
+    table nothing is learned from the rows given to `fit`, and `fit_transform` is allowed.
+
+    Parameters are those of `dipriv.privatize`; "holdout" means that the rows given to `fit` are the hold-out.
+
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal(size=(400, 2))
+    >>> DIP(epsilon=1.0, reference="holdout").fit(rows[:100]).transform(rows[100:]).shape
+    (300, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        reference: release.ReferenceLike = "private",
+        kernel: release.KernelLike = "laplace",
+        schema: release.SchemaLike = None,
+        columns: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        public: Any = None,
+        rng: Rng = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.reference = reference
+        self.kernel = kernel
+        self.schema = schema
+        self.columns = columns
+        self.keep = keep
+        self.public = public
+        self.rng = rng
+
+    def fit(self, X: Any, y: Any = None) -> DIP:
+        """Learn from reference rows `X` (their names and types alone with a known law or a public table)."""
+        epsilon = check_epsilon(self.epsilon)
+        recipe, noise = release.as_recipe(self.reference), release.as_kernel(self.kernel)
+        table = tables.read(X)
+        names = release.select(table, recipe, self.columns, self.keep)
+        declared = release.as_schema(self.schema, names)
+        facts = [table.column(name) for name in names]
+        bits = source(self.rng)
+        rows = None if recipe.source == "nothing" else table
+        if self.public is not None:
+            rows = release.public_rows(self.public, recipe)
+        self.fitted_ = fitting.fit(recipe, noise, epsilon, facts, declared, rows, bits.child("fit"))
+        self.origin_ = Origin("public" if self.public is not None else "law" if rows is None else "fit")
+        self.guarantee_ = promise(recipe, noise, self.fitted_, self.origin_, self.keep, secure=bits.secure)
+        self.schema_ = self.fitted_.schema
+        self.n_features_in_ = len(table.names)
+        self.feature_names_in_ = np.array(table.names, dtype=object)
+        self._key = os.urandom(32)
+        self._seen = tables.digest(table, names, self._key)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Release the rows `X`: same library, dtypes, row order and index."""
+        check_is_fitted(self, "fitted_")
+        table = tables.read(X)
+        tables.check_names(self.keep, table.names, "keep")
+        if not self.origin_.is_public and self._is_reference(table):
+            raise DisclosureError(
+                "these are the rows that DIP was fitted on; they have no formal protection and must not be released.",
+                "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
+            )
+        return self.fitted_.release(table, self.keep, source(self.rng).child("noise"))
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit and transform the same rows: only for a known law or a public table."""
+        recipe = release.as_recipe(self.reference)
+        if self.public is None and recipe.source != "nothing":
+            raise DisclosureError(
+                "fit_transform would release the rows that the reference is fitted on.",
+                "Fit on some rows and transform others, give public=table, or use dipriv.privatize.",
+            )
+        return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the released columns."""
+        check_is_fitted(self, "fitted_")
+        out = {*self.fitted_.names, *self.keep}
+        return np.array([name for name in self.feature_names_in_ if name in out], dtype=object)
+
+    def export_local(self, path: str | Path) -> None:
+        """Write the fitted reference for use where the data is (appendix S3); only for public references."""
+        check_is_fitted(self, "fitted_")
+        if not self.origin_.is_public:
+            raise DisclosureError(
+                "this reference was fitted on rows that are not known to be public: it contains their values, and "
+                "exporting it would publish them.",
+                "Fit with public=table or a known law, and export that.",
+            )
+        recipe, noise = release.as_recipe(self.reference), release.as_kernel(self.kernel)
+        local.save(path, self.fitted_, local_promise(recipe, noise, self.fitted_, self.origin_))
+
+    def _is_reference(self, table: tables.Table) -> bool:
+        return tables.digest(table, self.fitted_.names, self._key) == self._seen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.non_deterministic = True
+        return tags

@@ -1,0 +1,85 @@
+"""What is promised, to whom, and on which conditions: a frozen statement, apart from any computation."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dipriv.errors import InputError
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A differential-privacy guarantee (the paper's Definition 1) in plain words and plain data.
+
+    >>> promise = Guarantee(epsilon=1.0, protects="every row", kernel="laplace", reference="known law")
+    >>> promise.power(level=0.05) == 0.05 * math.e
+    True
+    """
+
+    epsilon: float
+    protects: str
+    kernel: str
+    reference: str
+    conditions: tuple[str, ...] = ()
+    secure_randomness: bool = True
+    model: str = "central"
+    unit: str = "one row"
+    neighbours: str = "replace one row"
+    delta: float = 0.0
+
+    def power(self, level: float = 0.05, releases: int = 1) -> float:
+        """Lemma 1: no test about one person's value at this level has more power than level * e^(M ε), M releases."""
+        if not 0 < level < 1:
+            raise InputError(f"level={level!r} is not between 0 and 1.", "Use a significance level such as 0.05.")
+        exponent = releases * self.epsilon
+        return min(1.0, level * math.exp(exponent)) if exponent < 700 else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"conditions": list(self.conditions), "power_at_5_percent": self.power()}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        local = self.model == "local"
+        name = "local differential privacy" if local else "differential privacy"
+        lines = [
+            f"Guarantee: ε = {self.epsilon:g} {name} (δ = {self.delta:g}).",
+            f"  Protects:   {self.protects}.",
+            f"  Means:      replacing {self.unit} by any other changes the probability of any release by a factor of "
+            f"at most e^ε = {_factor(self.epsilon)}.",
+            f"  Attacker:   a test of one row's true value at level 5% has power at most {self.power():.1%} "
+            f"after this release, {self.power(releases=2):.1%} after two.",
+            f"  Method:     {self.kernel} kernel, reference: {self.reference}.",
+        ]
+        if not self.secure_randomness:
+            lines.insert(1, "  NOT PRIVATE: SEEDED. Whoever knows the seed can undo the noise; use it for experiments.")
+        if self.conditions:
+            lines.append("  Provided that:")
+            lines.extend(f"    - {condition}." for condition in self.conditions)
+        return "\n".join(lines)
+
+
+def _factor(epsilon: float) -> str:
+    return f"{math.exp(epsilon):.4g}" if epsilon < 700 else "a number too large to print"
+
+
+def check_epsilon(epsilon: object) -> float:
+    """`epsilon` as a float: a finite number above zero.
+
+    >>> check_epsilon(1)
+    1.0
+    """
+    remedy = "Use a finite number above 0, for example 1.0; smaller is more private."
+    if isinstance(epsilon, (bool, str, bytes)) or not hasattr(epsilon, "__float__"):
+        raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy)
+    try:
+        value = float(epsilon)
+    except (TypeError, ValueError):
+        raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy) from None
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(f"epsilon={value!r} is not a finite number above 0.", remedy)
+    return value

@@ -1,0 +1,34 @@
+"""The middle arrow: U -> Ũ, private, and uniform in means uniform out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dipriv.randomness import Bits, FloatArray
+
+
+class Kernel(Protocol):
+    """Noise on [0, 1]^p.
+
+    Private: for all u, u' and every set B, P(v in B | u) <= e^ε P(v in B | u').
+    Invariant: if u is uniform on the cube, so is v.
+    Total: any u is taken as if held to [0, 1], so the bound needs no trust in what came before.
+    """
+
+    @property
+    def epsilon(self) -> float: ...
+
+    def perturb(self, u: FloatArray, bits: Bits) -> FloatArray:
+        """(n, p) -> (n, p), inside the open unit interval."""
+        ...
+
+
+class KernelRecipe(Protocol):
+    """A description of a kernel: what users write."""
+
+    def build(self, epsilon: float, names: Sequence[str]) -> Kernel:
+        """The kernel for these columns of U; a column that takes several is named several times."""
+        ...
+
+    def describe(self) -> str: ...

@@ -1,0 +1,87 @@
+"""Privacy where the data is (appendix S3): a public reference is exported, and each owner privatizes its own record.
+
+The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dipriv import state, tables
+from dipriv.errors import InputError
+from dipriv.fitting import Fitted
+from dipriv.guarantee import Guarantee
+from dipriv.randomness import Rng, source
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A loaded public reference, ready to privatize records."""
+
+    fitted: Fitted = field(repr=False)
+    guarantee: Guarantee
+
+    def privatize(self, record: Any, rng: Rng = None) -> Any:
+        """Release one record, {column: value}, or a table of records; the same form comes back."""
+        bits = source(rng)
+        if not isinstance(record, dict):
+            return self.fitted.release(tables.read(record), (), bits)
+        table = tables.read(self._table(record))
+        released: dict[str, Any] = self.fitted.release(table, (), bits).to_pylist()[0]
+        return released
+
+    def _table(self, record: dict[str, Any]) -> pa.Table:
+        names = self.fitted.names
+        if set(record) != set(names):
+            raise InputError(
+                f"the record has {len(set(record) & set(names))} of the {len(names)} columns of the reference and "
+                f"{len(set(record) - set(names))} others.",
+                f"Give exactly these: {', '.join(names)}.",
+            )
+        arrays = []
+        for column in self.fitted.columns:
+            value_type = column.facts.arrow_type
+            if pa.types.is_dictionary(value_type):
+                value_type = value_type.value_type
+            try:
+                arrays.append(pa.array([record[column.name]], value_type))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+                raise InputError(
+                    f"the record's {column.name!r} cannot be taken as {column.facts.storage.label}.",
+                    "Correct its type.",
+                ) from None
+        return pa.Table.from_arrays(arrays, names=list(names))
+
+
+def save(path: str | Path, fitted: Fitted, promise: Guarantee) -> None:
+    """Write a public reference. The caller has made sure that it is public."""
+    content = {
+        "format": 1,
+        "columns": fitted.columns,
+        "reference": fitted.reference,
+        "kernel": fitted.kernel,
+        "order": fitted.order,
+        "nulls_have_mass": fitted.nulls_have_mass,
+        "guarantee": promise,
+    }
+    data = state.dump(content)
+    path = Path(path)
+    partial = path.with_name(path.name + ".part")
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+def load(path: str | Path) -> Local:
+    """Read a reference that `DIP.export_local` wrote."""
+    content = state.load(Path(path).read_bytes())
+    try:
+        if content.pop("format") != 1:
+            raise InputError("the file has a newer format than this version of dipriv reads.", "Upgrade dipriv.")
+        promise = content.pop("guarantee")
+        return Local(Fitted(**content), promise)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError("this is not a file that dipriv exported.", "Export it again with export_local.") from None

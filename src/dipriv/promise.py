@@ -1,0 +1,99 @@
+"""From a fitted mechanism and where its reference came from to the guarantee: said no more strongly than proved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dipriv.fitting import Fitted
+from dipriv.guarantee import Guarantee
+from dipriv.kernels import KernelRecipe
+from dipriv.references import Recipe
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the reference came from, and how many rows were held out for it and released."""
+
+    source: Literal["law", "public", "holdout", "groups", "fit"]
+    held: int = 0
+    released: int = 0
+
+    @property
+    def is_public(self) -> bool:
+        return self.source in ("law", "public")
+
+    @property
+    def protects(self) -> str:
+        """Whom the guarantee protects."""
+        if self.is_public:
+            return "every row"
+        if self.source == "fit":
+            return "the rows passed to transform; the rows passed to fit have no formal protection"
+        rows = "hold-out rows" if self.source == "holdout" else "held-out rows of the groups"
+        return f"the {self.released} released rows; the {self.held} {rows} have no formal protection"
+
+
+def promise(
+    recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: Origin, keep: Sequence[str], *, secure: bool
+) -> Guarantee:
+    """The guarantee of a release from one table."""
+    return Guarantee(
+        epsilon=fitted.kernel.epsilon,
+        protects=origin.protects,
+        kernel=kernel.describe(),
+        reference=_reference(recipe, origin),
+        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, keep), *_NOISE),
+        secure_randomness=secure,
+    )
+
+
+def local_promise(recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: Origin) -> Guarantee:
+    """The guarantee of an exported public reference that owners apply to their own records (Definition S1)."""
+    return Guarantee(
+        epsilon=fitted.kernel.epsilon,
+        protects="the owner of a record, from everyone else, the collector included",
+        kernel=kernel.describe(),
+        reference=_reference(recipe, origin),
+        conditions=(
+            *_reference_conditions(recipe, fitted, origin),
+            "the record is privatized once, where it is: each further release of it adds its ε",
+            *_NOISE,
+        ),
+        model="local",
+        unit="one record",
+        neighbours="any two records",
+    )
+
+
+_NOISE = ("the noise is drawn in double precision, and the bound is proved for exact real arithmetic",)
+
+
+def _reference(recipe: Recipe, origin: Origin) -> str:
+    return recipe.describe() + (", a public table" if origin.source == "public" else "")
+
+
+def _reference_conditions(recipe: Recipe, fitted: Fitted, origin: Origin) -> list[str]:
+    if origin.source == "law":
+        return ["the law was stated without looking at these rows"]
+    if origin.source == "public":
+        return ["the public table is public indeed, and was not made from these rows"]
+    said = ["reference rows are never released, and any further release holds out the same rows"]
+    if len(fitted.order) > 1 and recipe.describe().startswith("empirical"):
+        said.append(
+            "it is accepted that, with several columns, released rows lie close to reference rows, which may so be "
+            "published nearly verbatim"
+        )
+    said.append("levels, atoms, steps and nulls not declared in a schema were read from the reference rows")
+    return said
+
+
+def _table_conditions(fitted: Fitted, keep: Sequence[str]) -> list[str]:
+    said = ["column names and types, the number and order of the rows, and any index are public"]
+    if any(column.facts.labels is not None for column in fitted.columns):
+        said.append("the categories listed in the types of columns are public")
+    if keep:
+        said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")
+    said.append("each person has one row: several rows of a person are protected one by one, not together")
+    return said

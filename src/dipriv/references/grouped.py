@@ -1,0 +1,77 @@
+"""Repeated measurements (appendix S4): rows of a group share a law of their own, estimated from its first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dipriv.errors import InputError
+from dipriv.randomness import FloatArray
+from dipriv.references.cubes import Cubes, Edge, Groups
+from dipriv.references.empirical import check_edge
+from dipriv.references.protocol import Order, ReferenceRows
+from dipriv.schema import Kind
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """One empirical reference per value of column `by`, from `first` of its rows; the others are released.
+
+    `pick="first"` takes a group's first rows in table order, "random" draws them. Every group needs more than
+    `first` rows. All groups are stored in the same arrays: thousands of them cost no more than one.
+
+    >>> Grouped(by="patient", first=3).describe()
+    "empirical distribution of each group's first 3 rows"
+    """
+
+    by: str
+    first: int = 1
+    pick: Literal["first", "random"] = "first"
+    edge: Edge = "unit-free"
+    order: Order = None
+    source: ClassVar[Literal["groups"]] = "groups"
+
+    def __post_init__(self) -> None:
+        check_edge(self.edge)
+        if self.pick not in ("first", "random"):
+            raise InputError(f"pick={self.pick!r} is unknown.", 'Use "first" or "random".')
+        if isinstance(self.first, bool) or not isinstance(self.first, int) or self.first < 1:
+            raise InputError(f"first={self.first!r} is not a whole number >= 1.", "Use the number of rows to hold out.")
+
+    def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
+        return {}
+
+    def fit(self, rows: ReferenceRows) -> GroupedCubes:
+        groups = np.zeros(len(rows.v), dtype=np.intp) if rows.groups is None else rows.groups
+        return GroupedCubes(Cubes.build(rows.v, rows.lower, self.edge, groups))
+
+    def describe(self) -> str:
+        rows = f"{self.first} rows" if self.first > 1 else "row"
+        return f"empirical distribution of each group's {'first' if self.pick == 'first' else 'randomly drawn'} {rows}"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedCubes:
+    """Fitted references of all groups; `at(groups)` is the reference of rows whose groups are known."""
+
+    cubes: Cubes
+
+    def at(self, groups: Groups) -> AtGroups:
+        return AtGroups(self.cubes, groups)
+
+
+@dataclass(frozen=True, eq=False)
+class AtGroups:
+    """A `Reference` for rows of given groups: each row uses the boxes of its own group."""
+
+    cubes: Cubes
+    groups: Groups
+
+    def to_uniform(self, v: FloatArray) -> FloatArray:
+        return self.cubes.to_uniform(v, self.groups)
+
+    def from_uniform(self, u: FloatArray) -> FloatArray:
+        return self.cubes.from_uniform(u, self.groups)

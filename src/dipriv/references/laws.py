@@ -1,0 +1,167 @@
+"""Univariate laws on a column's encoded line: CDF and quantile function of V where Z follows a given law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from dipriv.codecs.mixed import MixedLine
+from dipriv.errors import InputError
+from dipriv.randomness import FloatArray
+from dipriv.schema import Continuous, Discrete, Kind, Mixed
+
+Frozen: TypeAlias = Any
+"""A frozen scipy.stats distribution, for example scipy.stats.norm(0, 1)."""
+
+
+class Law(Protocol):
+    """A continuous CDF on the encoded line, and the kind whose codec makes that line."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    def cdf(self, v: FloatArray) -> FloatArray: ...
+
+    def ppf(self, u: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousLaw:
+    """V = Z with a continuous law."""
+
+    dist: Frozen
+    kind: Continuous = field(default_factory=Continuous)
+
+    def cdf(self, v: FloatArray) -> FloatArray:
+        return np.asarray(self.dist.cdf(v), dtype=np.float64)
+
+    def ppf(self, u: FloatArray) -> FloatArray:
+        return np.asarray(self.dist.ppf(u), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerLaw:
+    """Lemma S1 on the integers: V is uniform on (k-1, k] given Z = k."""
+
+    dist: Frozen
+    kind: Discrete = field(default_factory=lambda: Discrete(step=1))
+
+    def cdf(self, v: FloatArray) -> FloatArray:
+        k = np.ceil(v)
+        below, above = self.dist.cdf(k - 1), self.dist.cdf(k)
+        with np.errstate(invalid="ignore"):  # infinities stand at the ends
+            inside = below + (v - (k - 1)) * (above - below)
+        return np.where(np.isfinite(v), inside, np.where(v > 0, 1.0, 0.0))
+
+    def ppf(self, u: FloatArray) -> FloatArray:
+        k = np.asarray(self.dist.ppf(u), dtype=np.float64)
+        below, above = self.dist.cdf(k - 1), self.dist.cdf(k)
+        mass = np.where(above > below, above - below, 1.0)
+        v: FloatArray = k - 1 + np.clip((u - below) / mass, np.finfo(np.float64).tiny, 1.0)
+        return v
+
+
+@dataclass(frozen=True, eq=False)
+class LevelsLaw:
+    """Lemma S1 on ranks: level number k has probability p[k] on (k, k+1]."""
+
+    levels: tuple[int | float, ...] = field(repr=False)
+    cumulative: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, levels: FloatArray, probabilities: FloatArray) -> LevelsLaw:
+        order = np.argsort(levels)
+        p = np.asarray(probabilities, dtype=np.float64)[order]
+        return cls(tuple(np.asarray(levels)[order].tolist()), np.concatenate([[0.0], np.cumsum(p / p.sum())]))
+
+    @property
+    def kind(self) -> Discrete:
+        return Discrete(levels=self.levels)
+
+    def cdf(self, v: FloatArray) -> FloatArray:
+        return np.interp(v, np.arange(len(self.cumulative)), self.cumulative)
+
+    def ppf(self, u: FloatArray) -> FloatArray:
+        k = np.minimum(np.searchsorted(self.cumulative[1:], u, side="left"), len(self.levels) - 1)
+        below, above = self.cumulative[k], self.cumulative[k + 1]
+        v: FloatArray = k + np.clip((u - below) / np.where(above > below, above - below, 1.0), 0.0, 1.0)
+        return v
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixed law: atoms with given probabilities, and a continuous law for the rest.
+
+    >>> from scipy import stats
+    >>> law = Mixture({0.0: 0.3}, stats.expon())      # 30% exact zeros, else Exp(1)
+    >>> law.kind
+    Mixed(atoms=1)
+    """
+
+    atoms: Mapping[float, float] = field(repr=False)
+    continuous: Frozen = field(repr=False)
+
+    def __post_init__(self) -> None:
+        masses = list(self.atoms.values())
+        if not self.atoms or min(masses) <= 0 or not sum(masses) < 1:
+            raise InputError(
+                f"Mixture has {len(masses)} atoms with total probability {sum(masses):g}, not inside (0, 1).",
+                "Give each atom a probability above 0; what is left to 1 is the continuous part.",
+            )
+
+    @property
+    def kind(self) -> Mixed:
+        return Mixed(atoms=tuple(self._points.tolist()))
+
+    @property
+    def _points(self) -> FloatArray:
+        return np.array(sorted(self.atoms), dtype=np.float64)
+
+    @property
+    def _below(self) -> FloatArray:
+        """Total mass of the first k atoms, k = 0..s."""
+        return np.concatenate([[0.0], np.cumsum([self.atoms[a] for a in sorted(self.atoms)])])
+
+    def cdf(self, v: FloatArray) -> FloatArray:
+        z, k, part = MixedLine.around(self._points).locate(v)
+        mass = np.append(np.diff(self._below), 0.0)[k]
+        u = (1 - self._below[-1]) * self.continuous.cdf(z) + self._below[k]
+        return np.asarray(np.where(np.isnan(part), u, u + part * mass), dtype=np.float64)
+
+    def ppf(self, u: FloatArray) -> FloatArray:
+        rest = 1 - self._below[-1]
+        starts = rest * self.continuous.cdf(self._points) + self._below[:-1]
+        masses = np.diff(self._below)
+        k = np.searchsorted(starts + masses, u, side="left")
+        at = np.minimum(k, len(starts) - 1)
+        is_atom = (k < len(starts)) & (u > starts[at])
+        z = self.continuous.ppf(np.clip((u - self._below[k]) / rest, 0.0, 1.0))
+        part = np.clip((u - starts[at]) / masses[at], np.finfo(np.float64).tiny, 1.0)
+        line = MixedLine.around(self._points)
+        return line.place(np.where(is_atom, self._points[at], z), part)
+
+
+def as_law(dist: Frozen) -> Law:
+    """The law of a frozen scipy distribution, continuous or discrete, or of a `Mixture`."""
+    from scipy.stats import rv_continuous, rv_discrete
+
+    if isinstance(dist, Mixture):
+        return dist
+    family: Any = getattr(dist, "dist", dist)  # rv_discrete(values=...) needs no freezing
+    if hasattr(family, "xk") and hasattr(family, "pk"):
+        return LevelsLaw.of(family.xk, family.pk)
+    if isinstance(family, rv_continuous) and family is not dist:
+        return ContinuousLaw(dist)
+    if isinstance(family, rv_discrete) and family is not dist:
+        low = dist.support()[0]
+        if math.isfinite(low) and low != round(low):
+            raise InputError(f"a discrete law starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
+        return IntegerLaw(dist)
+    raise InputError(
+        f"{type(dist).__name__} is not a frozen scipy.stats distribution.",
+        "Give its parameters, for example scipy.stats.norm(0, 1), or a dipriv.references.Mixture.",
+    )

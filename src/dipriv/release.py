@@ -1,0 +1,215 @@
+"""The whole path in one page: a table in, a released table and its guarantee out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv import fitting, tables
+from dipriv.columns import infer
+from dipriv.errors import InputError, ReferenceRowsError
+from dipriv.guarantee import Guarantee, check_epsilon
+from dipriv.kernels import KernelRecipe, Laplace
+from dipriv.promise import Origin, promise
+from dipriv.randomness import Rng, source
+from dipriv.references import Empirical, Grouped, Recipe
+from dipriv.schema import Kind, Schema
+from dipriv.split import Split
+from dipriv.tables import Mask, Table
+
+ReferenceLike = str | Recipe
+KernelLike = str | KernelRecipe
+SchemaLike = Schema | Mapping[str, Kind] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A released table and what is promised about it.
+
+    `rows` are the positions in the input of the released rows; `split` is the hold-out's fixed assignment, to be
+    used again for any further release of the same table; `schema` is what each column was taken as.
+    """
+
+    data: Any = field(repr=False)
+    guarantee: Guarantee
+    schema: Schema = field(repr=False)
+    rows: NDArray[np.intp] = field(repr=False)
+    split: Split | None = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        return (
+            f"Release({len(self.rows)} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"
+        )
+
+
+def privatize(
+    frame: Any,
+    epsilon: float,
+    *,
+    reference: ReferenceLike = "private",
+    kernel: KernelLike = "laplace",
+    schema: SchemaLike = None,
+    columns: Sequence[str] | None = None,
+    keep: Sequence[str] = (),
+    holdout: float = 0.25,
+    split: Split | None = None,
+    public: Any = None,
+    rng: Rng = None,
+    progress: bool = False,
+) -> Release:
+    """Release a table row by row under ε-differential privacy (the paper's Algorithm 1).
+
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
+    epsilon : total privacy budget of a row, over all its columns.
+    reference : "holdout" (empirical distribution of a random hold-out that is not released) or a recipe from
+        `dipriv.references`.
+    kernel : "laplace", or `dipriv.kernels.Laplace(shares)` to weigh the columns.
+    schema : kinds of columns that are public facts; the others are read from the reference rows.
+    columns : the columns to privatize and release; by default all that are not in `keep`.
+    keep : columns that pass through unchanged and unprotected, such as row numbers.
+    holdout, split : the share of rows to hold out, or the split of an earlier release of this table.
+    public : a public table with the same columns; the reference is fitted on it and every row is released.
+    rng : leave out for secure randomness; a seed is for experiments and voids the guarantee.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
+    >>> release = privatize(table, epsilon=1.0, reference="holdout")
+    >>> list(release.data.columns), release.guarantee.epsilon
+    (['age', 'smokes'], 1.0)
+    """
+    epsilon = check_epsilon(epsilon)
+    recipe, noise = as_recipe(reference), as_kernel(kernel)
+    bits = source(rng)
+    table = tables.read(frame)
+    names = select(table, recipe, columns, keep)
+    declared = as_schema(schema, names)
+    facts = [table.column(name) for name in names]
+    held = np.zeros(table.rows, dtype=bool)
+    fitted_on: Table | None = None
+    source_of: Literal["law", "public", "holdout", "groups"] = "law"
+    if public is not None:
+        fitted_on, source_of = public_rows(public, recipe), "public"
+    elif recipe.source != "nothing":
+        split = split or Split.new(holdout, bits=bits.child("split"))
+        source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
+        held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
+        fitted_on = _hold_out(table, held)
+    fitted = fitting.fit(recipe, noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
+    released = table.take(~held) if held.any() else table
+    data = fitted.release(released, keep, bits.child("noise"), progress)
+    origin = Origin(source_of, table.rows - released.rows, released.rows)
+    said = promise(recipe, noise, fitted, origin, keep, secure=bits.secure)
+    return Release(data, said, fitted.schema, np.flatnonzero(~held), split if held.any() else None)
+
+
+def infer_schema(frame: Any) -> Schema:
+    """What each column looks like to dipriv, read from these rows: a draft to edit and then declare.
+
+    A schema that is inferred from private rows and then declared is assumed public; use it on public or
+    reference rows, or as a draft.
+    """
+    table = tables.read(frame)
+    return infer(table, table.names)
+
+
+def as_recipe(reference: ReferenceLike) -> Recipe:
+    """The recipe that a name or an object stands for."""
+    if reference == "private":
+        raise InputError(
+            'reference="private" (every row protected, no hold-out) is not available in this version.',
+            'Use reference="holdout": ε then protects the released rows, while the hold-out rows, which the reference '
+            "is fitted on, have no formal protection. Or give public=table or a known law, which protect every row.",
+        )
+    if reference == "holdout":
+        return Empirical()
+    if isinstance(reference, str) or not hasattr(reference, "kinds"):
+        raise InputError(
+            f"reference={reference!r} is unknown."
+            if isinstance(reference, str)
+            else f"a {type(reference).__name__} is not a reference.",
+            'Use "holdout", or Known, Empirical, Parametric or Grouped from dipriv.references.',
+        )
+    return reference
+
+
+def as_kernel(kernel: KernelLike) -> KernelRecipe:
+    """The kernel that a name or an object stands for."""
+    if kernel == "laplace":
+        return Laplace()
+    if isinstance(kernel, str) or not hasattr(kernel, "build"):
+        raise InputError(
+            f"kernel={kernel!r} is unknown."
+            if isinstance(kernel, str)
+            else f"a {type(kernel).__name__} is not a kernel.",
+            'Use "laplace" or dipriv.kernels.Laplace(...).',
+        )
+    return kernel
+
+
+def as_schema(schema: SchemaLike, names: Sequence[str]) -> Schema:
+    """The declared kinds, checked against the columns that are privatized."""
+    declared = schema if isinstance(schema, Schema) else Schema(schema or {})
+    tables.check_names(declared, names, "the schema")
+    return declared
+
+
+def select(table: Table, recipe: Recipe, columns: Sequence[str] | None, keep: Sequence[str]) -> tuple[str, ...]:
+    """The columns to privatize, in the table's order."""
+    for where, asked in (("columns", columns), ("keep", keep)):
+        if isinstance(asked, str):
+            raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{asked!r}].")
+        tables.check_names(asked or (), table.names, where)
+    if both := set(columns or ()) & set(keep):
+        raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
+    aside = {*keep, recipe.by} if isinstance(recipe, Grouped) else set(keep)
+    names = tuple(name for name in table.names if (columns is None or name in columns) and name not in aside)
+    if not names:
+        raise InputError("no column is left to privatize.", "Name fewer columns in keep, or more in columns.")
+    return names
+
+
+def first_of_groups(table: Table, recipe: Grouped, split: Split) -> Mask:
+    """True for the rows of each group that its reference is fitted on (appendix S4)."""
+    tables.check_names([recipe.by], table.names, "by")
+    array = table.array(recipe.by)
+    if array.null_count:
+        raise InputError(f"column {recipe.by!r} has nulls.", "Give every row a group, or leave these rows out.")
+    codes = tables.group_codes(array, tables.distinct_labels(array))
+    sizes = np.bincount(codes)
+    if sizes.min() <= recipe.first:
+        raise ReferenceRowsError(
+            f"{int((sizes <= recipe.first).sum())} of {len(sizes)} groups in column {recipe.by!r} have "
+            f"{recipe.first} or fewer rows; each needs at least {recipe.first + 1}.",
+            "Lower `first`, leave these groups out, or use one reference for all rows.",
+        )
+    positions = np.arange(table.rows)
+    priority = split.scores(table) if recipe.pick == "random" else positions
+    order = np.lexsort((priority, codes))
+    rank = np.empty(table.rows, dtype=np.intp)
+    rank[order] = positions - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rank < recipe.first
+
+
+def _hold_out(table: Table, held: Mask) -> Table:
+    if not held.any() or held.all():
+        raise ReferenceRowsError(
+            f"the hold-out has {int(held.sum())} of {table.rows} rows; both sides need some.",
+            "Use a larger table or another holdout=..., give a public table, or state a known law.",
+        )
+    return table.take(held)
+
+
+def public_rows(public: Any, recipe: Recipe) -> Table:
+    """The public table that the reference is fitted on."""
+    if recipe.source != "rows":
+        raise InputError(
+            f"a public table is given, but the reference ({recipe.describe()}) is not fitted on one.",
+            "Leave public out, or use the Empirical or Parametric reference.",
+        )
+    return tables.read(public)

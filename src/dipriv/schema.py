@@ -1,0 +1,304 @@
+"""Public facts about a table: what kind each column is, and what of it may be taken as known.
+
+A field left `None` is read from the *reference rows* (a hold-out or a public table), never from the rows
+that are released. What a schema states is assumed public and is printed as a condition of the guarantee.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from dipriv.errors import InputError, SchemaError
+
+Level: TypeAlias = str | int | float | bool
+Encoding: TypeAlias = Literal["codes", "onehot"]
+Resolution: TypeAlias = Literal["day", "hour", "minute", "second", "millisecond", "microsecond", "nanosecond"]
+RESOLUTIONS: tuple[Resolution, ...] = (
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "nanosecond",
+)
+
+
+class _Described:
+    """Shows how many levels or atoms a kind has, never which: they may come from private rows."""
+
+    name: ClassVar[str]
+
+    def __repr__(self: Any) -> str:
+        shown = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value != field.default:
+                shown.append(f"{field.name}={len(value) if isinstance(value, tuple) else value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Continuous(_Described):
+    """A real number without atoms, if declared inside [lower, upper].
+
+    >>> Continuous(lower=0.0)
+    Continuous(lower=0.0)
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    name: ClassVar[str] = "continuous"
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.lower, self.upper)
+
+
+@dataclass(frozen=True, repr=False)
+class Discrete(_Described):
+    """A number with a countable support: the listed `levels`, or all multiples of `step`.
+
+    With neither, the levels are those of the reference rows. `step` is a whole number or 0.1, 0.01, ...
+
+    >>> Discrete(levels=(0, 1, 2.5)), Discrete(step=0.01)
+    (Discrete(levels=3), Discrete(step=0.01))
+    """
+
+    levels: tuple[int | float, ...] | None = None
+    step: int | float | None = None
+    name: ClassVar[str] = "discrete"
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", _check_levels(self.levels, (int, float)))
+            if self.step is not None:
+                raise SchemaError("Discrete has both levels and step.", "Give one of them.")
+        if self.step is not None and lattice(self.step) is None:
+            raise SchemaError(
+                f"Discrete(step={self.step!r}) is neither a whole number >= 1 nor a power of ten down to 1e-9.",
+                "Use a step such as 1, 5 or 0.01, or list the levels.",
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Mixed(_Described):
+    """A real number that takes some values (`atoms`) with positive probability: zero income, a top code.
+
+    >>> Mixed(atoms=(0.0,))
+    Mixed(atoms=1)
+    """
+
+    atoms: tuple[float, ...] | None = None
+    lower: float | None = None
+    upper: float | None = None
+    name: ClassVar[str] = "mixed"
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.lower, self.upper)
+        if self.atoms is not None:
+            object.__setattr__(self, "atoms", _check_levels(self.atoms, (int, float)))
+
+
+@dataclass(frozen=True, repr=False)
+class Categorical(_Described):
+    """A label from a finite list. `encoding="onehot"` uses the paper's s-1 dummies, each with its share of ε.
+
+    >>> Categorical(levels=("no", "yes"))
+    Categorical(levels=2)
+    """
+
+    levels: tuple[Level, ...] | None = None
+    encoding: Encoding = "codes"
+    name: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ("codes", "onehot"):
+            raise SchemaError(f"Categorical(encoding={self.encoding!r}) is unknown.", 'Use "codes" or "onehot".')
+        if self.levels is not None:
+            object.__setattr__(self, "levels", _check_levels(self.levels, (str, int, float, bool)))
+
+
+@dataclass(frozen=True, repr=False)
+class Datetime(_Described):
+    """A date, a date with time (with or without zone), a time of day, or a duration.
+
+    Released values are whole multiples of `resolution`; with None, of the coarsest unit that all
+    reference rows are multiples of.
+
+    >>> Datetime(resolution="day")
+    Datetime(resolution='day')
+    """
+
+    resolution: Resolution | None = None
+    name: ClassVar[str] = "datetime"
+
+    def __post_init__(self) -> None:
+        if self.resolution is not None and self.resolution not in RESOLUTIONS:
+            raise SchemaError(
+                f"Datetime(resolution={self.resolution!r}) is unknown.", f"Use one of {', '.join(RESOLUTIONS)}."
+            )
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a table stores a column, a public fact: the family of its type, and for times the length of a tick."""
+
+    family: Literal["integer", "real", "boolean", "label", "temporal"]
+    dtype: np.dtype[Any]
+    label: str
+    tick_ns: int = 1
+
+
+Kind: TypeAlias = Continuous | Discrete | Mixed | Categorical | Datetime
+_KINDS: dict[str, Any] = {kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime)}
+
+
+class Schema(Mapping[str, Kind]):
+    """The kinds of some or all columns of a table, by name; a frozen mapping.
+
+    >>> schema = Schema({"age": Discrete(step=1), "pay": Continuous(lower=0.0)})
+    >>> Schema.from_toml(schema.to_toml()) == schema
+    True
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        for column, kind in kinds.items():
+            if not isinstance(column, str):
+                raise SchemaError(f"a column name in the schema is {type(column).__name__}.", "Use text names.")
+            if not isinstance(kind, tuple(_KINDS.values())):
+                raise SchemaError(
+                    f"column {column!r} is declared as {type(kind).__name__}, which is not a kind.",
+                    "Use Continuous, Discrete, Mixed, Categorical or Datetime.",
+                )
+        self._kinds = dict(kinds)
+
+    def __getitem__(self, column: str) -> Kind:
+        return self._kinds[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._kinds.items()))
+
+    def __repr__(self) -> str:
+        return f"Schema({self._kinds!r})"
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Plain data: {column: {"kind": ..., field: value}}, fields that are None left out."""
+        return {
+            column: {"kind": kind.name}
+            | {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(kind).items() if v is not None}
+            for column, kind in self._kinds.items()
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Mapping[str, Any]]) -> Schema:
+        """The inverse of `to_dict`."""
+        return cls({column: _kind_from_dict(column, entry) for column, entry in plain.items()})
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Schema:
+        return cls.from_dict(json.loads(text))
+
+    def to_toml(self) -> str:
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        import tomllib
+
+        return cls.from_dict(tomllib.loads(text))
+
+    def save(self, path: str | Path) -> None:
+        """Write as TOML or JSON, by the file's ending."""
+        path = Path(path)
+        path.write_text(self.to_json() if path.suffix == ".json" else self.to_toml(), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a TOML or JSON file written by `save` or by hand."""
+        path = Path(path)
+        text = path.read_text(encoding="utf-8")
+        try:
+            return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+        except InputError:
+            raise
+        except ValueError as fault:  # tomllib and json both raise subclasses of ValueError
+            raise SchemaError(f"the schema file {path.name} cannot be read: {fault}.", "Fix its syntax.") from None
+
+
+def lattice(step: int | float) -> tuple[int, int] | None:
+    """`step` as a pair (whole, per_unit), step = whole / per_unit, one of the two being 1; else None.
+
+    >>> lattice(5), lattice(0.01), lattice(0.3)
+    ((5, 1), (1, 100), None)
+    """
+    if isinstance(step, bool) or not isinstance(step, (int, float)) or not (0 < step < 2**53):
+        return None
+    if step >= 1:
+        return (int(step), 1) if step == int(step) else None
+    for digits in range(1, 10):
+        if step == 1 / 10**digits:
+            return 1, 10**digits
+    return None
+
+
+def _check_bounds(lower: float | None, upper: float | None) -> None:
+    for bound in (lower, upper):
+        if bound is not None and (
+            isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound)
+        ):
+            raise SchemaError(f"a bound is {bound!r}, not a finite number.", "Leave it out if there is none.")
+    if lower is not None and upper is not None and lower >= upper:
+        raise SchemaError(f"lower={lower!r} is not below upper={upper!r}.", "Swap or correct the bounds.")
+
+
+def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
+    if isinstance(levels, str) or not hasattr(levels, "__iter__"):
+        raise SchemaError(f"levels is a {type(levels).__name__}, not a list.", "Write levels=(..., ...).")
+    unique = tuple(levels)
+    if not unique:
+        raise SchemaError("levels is empty.", "List at least one level, or leave levels out.")
+    for level in unique:
+        if type(level) not in types or (isinstance(level, float) and not math.isfinite(level)):
+            raise SchemaError(
+                f"a level is a {type(level).__name__} that cannot be used here.",
+                f"Use finite values of type {', '.join(t.__name__ for t in types)}.",
+            )
+    if len(set(unique)) < len(unique):
+        raise SchemaError(f"{len(unique) - len(set(unique))} of {len(unique)} levels repeat.", "List each once.")
+    return unique
+
+
+def _kind_from_dict(column: str, entry: Mapping[str, Any]) -> Kind:
+    kind = _KINDS.get(str(entry.get("kind"))) if isinstance(entry, Mapping) else None
+    if kind is None:
+        raise SchemaError(
+            f"column {column!r} in the schema has no known kind.",
+            f'Write kind = "..." with one of {", ".join(_KINDS)}.',
+        )
+    options = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items() if key != "kind"}
+    known = {field.name for field in fields(kind)}
+    if unknown := sorted(set(options) - known):
+        raise SchemaError(
+            f"column {column!r}: {kind.__name__} has no field {unknown[0]!r}.",
+            f"It takes {', '.join(sorted(known))}.",
+        )
+    built: Kind = kind(**options)
+    return built

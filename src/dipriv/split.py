@@ -1,0 +1,109 @@
+"""Which rows are held out: a keyed hash of each row's position or key, fixed once assigned.
+
+A shuffle would move rows between the sides whenever the table grows; here a row's side depends on the split's
+secret key and on the row's own position (or its value in a key column), so appended rows disturb nobody, and a
+second release of the same table reuses the same split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dipriv.errors import InputError
+from dipriv.randomness import Bits, SecureBits
+from dipriv.tables import Mask, Table, check_names
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Split:
+    """A fixed, secret assignment of rows to hold-out and release.
+
+    `by` names a column whose value decides the side, so that rows of one person stay together.
+
+    >>> Split.new(0.25)
+    Split(holdout=0.25, by=None)
+    """
+
+    holdout: float
+    key: bytes = field(repr=False)
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        check_holdout(self.holdout)
+        if len(self.key) != _KEY_BYTES:
+            raise InputError(f"the split's key has {len(self.key)} bytes, not {_KEY_BYTES}.", "Use Split.new().")
+
+    @classmethod
+    def new(cls, holdout: float = 0.25, by: str | None = None, bits: Bits | None = None) -> Split:
+        """A new split with a fresh key."""
+        words = (bits or SecureBits()).words(_KEY_BYTES // 8)
+        return cls(check_holdout(holdout), words.astype("<u8").tobytes(), by)
+
+    def held_out(self, table: Table) -> Mask:
+        """True for the rows that are held out."""
+        return self.scores(table) < np.uint64(round(self.holdout * 2**64))
+
+    def scores(self, table: Table) -> NDArray[np.uint64]:
+        """A uniform 64-bit number for each row, a pseudorandom function of its position or key."""
+        if self.by is None:
+            return self._of_integers(np.arange(table.rows, dtype=np.int64))
+        check_names([self.by], table.names, "the split")
+        array = table.array(self.by)
+        if array.null_count:
+            raise InputError(
+                f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
+            )
+        if pa.types.is_integer(array.type):
+            return self._of_integers(array.to_numpy(zero_copy_only=False).astype(np.int64))
+        return self._of_values(array.to_pylist())
+
+    def save(self, path: str | Path) -> None:
+        """Write the split, secret key included, readable by the owner only."""
+        text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by})
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(text)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Split:
+        """Read a split that `save` wrote."""
+        try:
+            plain = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
+
+    def _of_integers(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        blocks = np.zeros((len(numbers), 2), dtype="<i8")  # one AES block a row: a pseudorandom permutation
+        blocks[:, 0] = numbers
+        cipher = Cipher(algorithms.AES(self.key), modes.ECB()).encryptor()  # noqa: S305 (distinct blocks, used as a PRF)
+        return np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8")[::2]
+
+    def _of_values(self, values: list[Any]) -> NDArray[np.uint64]:
+        digests = [hashlib.blake2b(repr(value).encode(), key=self.key, digest_size=8).digest() for value in values]
+        return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def check_holdout(holdout: float) -> float:
+    """`holdout` as a share strictly between 0 and 1."""
+    if (
+        isinstance(holdout, bool)
+        or not isinstance(holdout, (int, float))
+        or not (0 < holdout < 1 and math.isfinite(holdout))
+    ):
+        raise InputError(f"holdout={holdout!r} is not a share between 0 and 1.", "Use for example holdout=0.25.")
+    return float(holdout)

@@ -1,0 +1,303 @@
+"""The only place that knows dataframes: pandas, polars, pyarrow and numpy tables <-> columns of numbers.
+
+Inside, a column is an Arrow array and then `Cells`; the released column is built with the dtype of the input's
+column. Labels become codes here, so that the arrows see numbers only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dipriv.arrow import cells_from_arrow, cells_to_arrow, storage_of
+from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells
+from dipriv.errors import InputError, SchemaError
+from dipriv.schema import Storage
+
+Backend: TypeAlias = Literal["pandas", "polars", "pyarrow", "numpy"]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column's public facts: name, type, whether it can hold nulls, and labels if its type fixes them."""
+
+    name: str
+    storage: Storage
+    arrow_type: pa.DataType
+    nullable: bool
+    labels: pa.Array | None = None
+    label_values: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table with text column names, at least one row, and columns of types that dipriv takes (checked on use)."""
+
+    native: Any = field(repr=False)
+    backend: Backend
+    names: tuple[str, ...]
+    rows: int
+
+    def column(self, name: str) -> Column:
+        """The public facts of a column; refuses types that dipriv does not take."""
+        array, labels, label_values = self._raw(name)
+        storage = storage_of(name, array.type)
+        return Column(name, storage, array.type, self._nullable(name), labels, label_values)
+
+    def array(self, name: str) -> pa.Array:
+        """A column as one Arrow array; categories of pandas as their codes."""
+        return self._raw(name)[0]
+
+    def cells(self, name: str, labels: pa.Array | None = None) -> Cells:
+        """A column as numbers; labels as their position in `labels`, -1 for others."""
+        return cells_from_arrow(name, self.array(name), labels)
+
+    def take(self, rows: Mask) -> Table:
+        """The rows where the mask is true."""
+        native = (
+            self.native[rows] if self.backend in ("pandas", "numpy") else self.native.filter(_plain(rows, self.backend))
+        )
+        return Table(native, self.backend, self.names, int(rows.sum()))
+
+    def rebuild(self, released: Mapping[str, tuple[Cells, pa.Array | None]], keep: Sequence[str]) -> Any:
+        """A native table of released and kept columns in this table's order, with its dtypes and its index."""
+        columns = [name for name in self.names if name in released or name in keep]
+        parts = {
+            name: self._build(name, *released[name]) if name in released else self._native_column(name)
+            for name in columns
+        }
+        if self.backend == "pandas":
+            return _pandas_frame(self.native, parts, self.names)
+        if self.backend == "polars":
+            import polars as pl
+
+            return pl.DataFrame(list(parts.values()))
+        if self.backend == "numpy":
+            return np.stack(list(parts.values()), axis=1).astype(self.native.dtype, copy=False)
+        fields = [self.native.schema.field(name).remove_metadata() for name in columns]
+        return pa.Table.from_arrays(list(parts.values()), schema=pa.schema(fields))
+
+    def _raw(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
+        native = self._native_column(name)
+        if self.backend == "pandas":
+            return _read_pandas(name, native)
+        if self.backend == "polars":
+            labels = pa.array(native.dtype.categories.to_list(), pa.large_string()) if _is_enum(native.dtype) else None
+            array = _arrow(name, str(native.dtype), native.to_arrow)
+            return array, labels, None if labels is None else tuple(labels.to_pylist())
+        if self.backend == "numpy":
+            return _arrow(name, str(native.dtype), lambda: pa.array(native)), None, None
+        return _one_chunk(native), None, None
+
+    def _native_column(self, name: str) -> Any:
+        position = self.names.index(name)
+        if self.backend == "pandas":
+            return self.native.iloc[:, position]
+        if self.backend == "numpy":
+            return self.native[:, position]
+        return self.native.get_column(name) if self.backend == "polars" else self.native.column(position)
+
+    def _nullable(self, name: str) -> bool:
+        if self.backend == "pandas":
+            dtype = self._native_column(name).dtype
+            return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
+        if self.backend == "numpy":
+            return bool(self.native.dtype.kind == "f")
+        return True if self.backend == "polars" else bool(self.native.schema.field(name).nullable)
+
+    def _build(self, name: str, cells: Cells, labels: pa.Array | None) -> Any:
+        native = self._native_column(name)
+        if self.backend == "numpy":
+            return _numpy_values(cells, native.dtype)
+        if self.backend == "pandas":
+            return _build_pandas(cells, labels, native, self.array(name).type)
+        array = cells_to_arrow(cells, labels, self.array(name).type)
+        if self.backend == "polars":
+            import polars as pl
+
+            return pl.Series(name, pl.from_arrow(array)).cast(native.dtype)
+        return array
+
+
+def read(frame: Any) -> Table:
+    """A table of any supported library, checked for shape and names."""
+    table = _recognize(frame)
+    if len(set(table.names)) < len(table.names):
+        repeated = next(name for name in table.names if table.names.count(name) > 1)
+        raise InputError(
+            f"column name {repeated!r} occurs {table.names.count(repeated)} times.", "Rename the columns apart."
+        )
+    if not table.names:
+        raise InputError("the table has no columns.", "Pass a table with at least one column.")
+    if table.rows == 0:
+        raise InputError("the table has no rows.", "Pass a table with at least one row.")
+    return table
+
+
+def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
+    """Every asked name is a column, none twice."""
+    asked = list(asked)
+    if unknown := [name for name in asked if name not in names]:
+        raise InputError(
+            f"{where} names {unknown[0]!r}, which is not a column of the table ({len(names)} columns).",
+            "Correct the name, or remove it.",
+        )
+    if len(set(asked)) < len(asked):
+        raise InputError(f"{where} names a column twice.", "Name each column once.")
+
+
+def distinct_labels(array: pa.Array) -> pa.Array:
+    """The sorted distinct labels of a column, nulls left out."""
+    values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    distinct = pc.drop_null(pc.unique(values))
+    return distinct.take(pc.sort_indices(distinct))
+
+
+def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
+    """The position of each row's group in `labels`; -1 for rows whose group is not there."""
+    values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    found = pc.index_in(values.cast(labels.type), value_set=labels)
+    codes: NDArray[np.intp] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    return codes
+
+
+def digest(table: Table, names: Sequence[str], key: bytes) -> bytes:
+    """A keyed fingerprint of these columns, to recognize the same rows when they come back."""
+    state = hashlib.blake2b(key=key, digest_size=16)
+    for name in names:
+        array = table.array(name)
+        for buffer in (array if not pa.types.is_dictionary(array.type) else array.dictionary_decode()).buffers():
+            state.update(b"-" if buffer is None else buffer)
+    return state.digest()
+
+
+def _recognize(frame: Any) -> Table:
+    if isinstance(frame, np.ndarray):
+        if frame.ndim != 2 or frame.dtype.kind not in "iufb":
+            raise InputError(
+                f"the array has {frame.ndim} dimensions of {frame.dtype}.",
+                "Pass rows x columns of numbers, or a dataframe.",
+            )
+        return Table(frame, "numpy", tuple(f"x{i}" for i in range(frame.shape[1])), frame.shape[0])
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    wrapped = nw.from_native(frame, pass_through=True)
+    if isinstance(wrapped, nw.LazyFrame):
+        raise InputError(f"the table is a lazy {type(frame).__name__}.", "Call .collect() first.")
+    if isinstance(wrapped, nw.DataFrame):
+        for backend in ("pandas", "polars", "pyarrow"):
+            if getattr(wrapped.implementation, f"is_{backend}")():
+                names = frame.columns if backend == "pandas" else wrapped.columns
+                return Table(frame, backend, tuple(str(name) for name in names), len(frame))
+    raise InputError(
+        f"a {type(frame).__name__} is not a table that dipriv reads.",
+        "Pass a pandas, polars or pyarrow table, or a two-dimensional numpy array.",
+    )
+
+
+def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
+    if series.dtype == "category":
+        codes = series.cat.codes.to_numpy().astype(np.int32)
+        values = tuple(series.dtype.categories.tolist())
+        labels = _labels(values)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels), labels, values
+    return _arrow(name, str(series.dtype), lambda: pa.Array.from_pandas(series)), None, None
+
+
+def _labels(values: tuple[Any, ...]) -> pa.Array:
+    """Categories as Arrow labels; their positions where Arrow has no type for them (intervals, tuples)."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array(range(len(values)))
+
+
+def _arrow(name: str, dtype: str, convert: Any) -> pa.Array:
+    try:
+        return _one_chunk(convert())
+    except Exception:  # Arrow and polars put the offending cell into their messages
+        raise SchemaError(
+            f"column {name!r} of type {dtype} has no single Arrow type (mixed or unsupported values).",
+            "Convert it to one type, leave it out with columns=[...], or pass it through with keep=[...].",
+        ) from None
+
+
+def _one_chunk(array: Any) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        if pa.types.is_dictionary(array.type):
+            array = array.unify_dictionaries()
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    return array
+
+
+def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type: pa.DataType) -> Any:
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes = cells.values if cells.missing is None else np.where(cells.missing == PRESENT, cells.values, -1)
+        return pd.Categorical.from_codes(codes.astype(np.int64), dtype=dtype)
+    array = cells_to_arrow(cells, labels, arrow_type)
+    if isinstance(dtype, np.dtype):
+        if dtype.kind in "iufbmM":
+            return _numpy_values(cells, dtype)
+        return np.array([*array.to_pylist(), None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
+    return dtype.__from_arrow__(pa.chunked_array([array]))
+
+
+def _numpy_values(cells: Cells, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.kind in "mM":
+        values = cells.values.astype(np.int64)
+        if cells.missing is not None:
+            values = np.where(cells.missing == PRESENT, values, np.iinfo(np.int64).min)
+        return values.view(dtype)
+    if cells.missing is None or dtype.kind != "f":
+        return cells.values.astype(dtype)
+    return np.where(cells.missing == PRESENT, cells.values, np.nan).astype(dtype)
+
+
+def _pandas_frame(native: Any, parts: Mapping[str, Any], names: Sequence[str]) -> Any:
+    import pandas as pd
+
+    data = {number: pd.Series(part, index=native.index, copy=False) for number, part in enumerate(parts.values())}
+    frame = pd.DataFrame(data, index=native.index)
+    frame.columns = native.columns[[names.index(name) for name in parts]]
+    return frame
+
+
+def _is_enum(dtype: Any) -> bool:
+    return bool(type(dtype).__name__ == "Enum")
+
+
+def _plain(rows: Mask, backend: Backend) -> Any:
+    if backend == "pyarrow":
+        return pa.array(rows)
+    import polars as pl
+
+    return pl.Series(rows)
+
+
+__all__ = [
+    "NAN",
+    "NULL",
+    "Backend",
+    "Column",
+    "Mask",
+    "Table",
+    "check_names",
+    "digest",
+    "distinct_labels",
+    "group_codes",
+    "read",
+]
