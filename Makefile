@@ -29,8 +29,8 @@ lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-evidence: $(STAMP)  ## slow statistical evidence; writes docs/evidence.md
-	$(BIN)/python examples/linear_regression.py
+evidence: $(STAMP)  ## slow statistical evidence; writes docs/evidence/
+	$(BIN)/python -m dipriv.experiments.linear_regression
 
 clean:  ## remove what the other targets made
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis

@@ -16,7 +16,7 @@ from dipriv.schema import Storage
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
-_MOST_DIGITS = 18
+_MOST_DIGITS = 38
 
 
 def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
@@ -30,8 +30,11 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
         return Storage("real", np.dtype(np.float64), label)
     if pt.is_boolean(arrow_type):
         return Storage("boolean", np.dtype(np.uint8), label)
-    if _is_text(arrow_type) or pt.is_dictionary(arrow_type):
-        return Storage("label", np.dtype(np.int32), "text" if _is_text(arrow_type) else "labels")
+    if _is_text(arrow_type):
+        return Storage("label", np.dtype(np.int32), "text")
+    if pt.is_dictionary(arrow_type):
+        of = storage_of(name, arrow_type.value_type).label
+        return Storage("label", np.dtype(np.int32), "labels" if of == "text" else f"labels of {of}")
     if pt.is_temporal(arrow_type) and not pt.is_interval(arrow_type):
         return Storage("temporal", np.dtype(np.int64), label, _tick(arrow_type))
     if pt.is_null(arrow_type):
@@ -39,16 +42,30 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
             f"column {name!r} holds nothing but nulls.",
             "Leave it out with columns=[...], or pass it through with keep=[...].",
         )
+    shown = label.partition("<")[0] if pt.is_nested(arrow_type) else label  # names of fields may come from cells
     raise SchemaError(
-        f"column {name!r} has type {label}, which dipriv does not take.",
+        f"column {name!r} has type {shown}, which dipriv does not take.",
         "Convert it to numbers, text, dates or booleans, leave it out with columns=[...], or pass it through with "
         "keep=[...].",
     )
 
 
+def meaning(arrow_type: pa.DataType) -> str:
+    """What cells of a type mean, whatever their width: cells of two types with one meaning can be compared."""
+    if pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
+        return "number"
+    if _is_text(arrow_type):
+        return "text"
+    if pt.is_dictionary(arrow_type):
+        return "text" if _is_text(arrow_type.value_type) else f"label of {arrow_type.value_type}"
+    if pt.is_timestamp(arrow_type):
+        return f"{'local' if arrow_type.tz is None else 'absolute'} time in {arrow_type.unit}"
+    return "date" if pt.is_date(arrow_type) else str(arrow_type)
+
+
 def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None) -> Cells:
     """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused."""
-    nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    nulls = _nulls(array)
     if labels is not None:
         return Cells(_codes(array, labels), _missing(nulls))
     values = _numbers(array)
@@ -78,12 +95,17 @@ def cells_to_arrow(cells: Cells, labels: pa.Array | None, arrow_type: pa.DataTyp
     if pt.is_decimal(arrow_type):
         return _decimals(cells.values, nulls, arrow_type)
     if pt.is_floating(arrow_type):
-        values = cells.values.astype(arrow_type.to_pandas_dtype())
+        values = cast(cells.values, np.dtype(arrow_type.to_pandas_dtype()))
         if cells.missing is not None:
-            values[cells.missing == NAN] = np.nan
+            values = np.where(cells.missing == NAN, values.dtype.type(np.nan), values)
         return pa.array(values, mask=nulls, from_pandas=False)
-    stored = np.dtype(arrow_type.to_pandas_dtype()) if pt.is_integer(arrow_type) else _tick_dtype(arrow_type)
-    return pa.array(cast(cells.values, stored), mask=nulls).cast(arrow_type)
+    if pt.is_integer(arrow_type):
+        return pa.array(cast(cells.values, np.dtype(arrow_type.to_pandas_dtype())), mask=nulls)
+    ticks = cast(cells.values, np.dtype(np.int64))
+    if pt.is_time(arrow_type):
+        ticks = np.clip(ticks, 0, _DAY // _tick(arrow_type) - 1)
+    stored = pa.array(cast(ticks, _tick_dtype(arrow_type)), mask=nulls)
+    return stored.cast(pa.date32()).cast(arrow_type) if pt.is_date64(arrow_type) else stored.cast(arrow_type)
 
 
 def _numbers(array: pa.Array) -> NDArray[Any]:
@@ -94,6 +116,7 @@ def _numbers(array: pa.Array) -> NDArray[Any]:
     if pt.is_boolean(kind):
         array = array.cast(pa.uint8())
     elif pt.is_temporal(kind):
+        array = array.cast(pa.date32()) if pt.is_date64(kind) else array
         array = array.cast(pa.from_numpy_dtype(_tick_dtype(kind)))
     elif pt.is_float16(kind):
         array = array.cast(pa.float32())
@@ -121,6 +144,15 @@ def _labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.
     return labels.take(codes).cast(arrow_type)
 
 
+def _nulls(array: pa.Array) -> NDArray[np.bool_] | None:
+    nulls: NDArray[np.bool_] | None = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if not pt.is_dictionary(array.type) or not array.dictionary.null_count:
+        return nulls
+    of_labels = array.dictionary.is_null().to_numpy(zero_copy_only=False)
+    inside: NDArray[np.bool_] = of_labels[array.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    return inside if nulls is None else inside | nulls
+
+
 def _missing(nulls: NDArray[np.bool_] | None) -> NDArray[np.uint8] | None:
     return None if nulls is None else np.where(nulls, NULL, PRESENT).astype(np.uint8)
 
@@ -134,26 +166,32 @@ def _is_short_decimal(arrow_type: pa.DataType) -> bool:
 
 
 def _tick(arrow_type: pa.DataType) -> int:
-    if pt.is_date(arrow_type):
-        return _DAY if pt.is_date32(arrow_type) else _TICKS["ms"]
-    return _TICKS[arrow_type.unit]
+    return _DAY if pt.is_date(arrow_type) else _TICKS[arrow_type.unit]
 
 
 def _tick_dtype(arrow_type: pa.DataType) -> np.dtype[Any]:
-    return np.dtype(np.int32 if pt.is_date32(arrow_type) or pt.is_time32(arrow_type) else np.int64)
+    return np.dtype(np.int32 if pt.is_date(arrow_type) or pt.is_time32(arrow_type) else np.int64)
 
 
 def _unscaled(array: pa.Array) -> NDArray[np.float64]:
     wide = array.cast(pa.decimal128(array.type.precision, array.type.scale))
-    words = np.frombuffer(wide.buffers()[1], dtype="<i8")
-    whole = words[2 * wide.offset : 2 * (wide.offset + len(wide)) : 2].astype(np.float64)
+    words = np.frombuffer(wide.buffers()[1], dtype="<i8")[2 * wide.offset : 2 * (wide.offset + len(wide))]
+    low, high = words[::2], words[1::2]
+    long = high * 2.0**64 + low.astype(np.uint64).astype(np.float64)
+    whole = np.where(high == low >> 63, low.astype(np.float64), long)  # a short number's high word extends its sign
     return whole if not array.null_count else np.where(array.is_null().to_numpy(zero_copy_only=False), 0.0, whole)
 
 
 def _decimals(values: NDArray[Any], nulls: NDArray[np.bool_] | None, arrow_type: pa.DataType) -> pa.Array:
-    most = 10.0**arrow_type.precision - 1
-    whole = np.rint(np.clip(values * 10.0**arrow_type.scale, -most, most)).astype("<i8")
-    words = np.stack([whole, whole >> 63], axis=1)  # the high word extends the sign
+    digits = arrow_type.precision
+    most = 10.0**digits - 1 if digits <= 15 else np.nextafter(10.0**digits, 0.0)
+    whole = np.rint(np.clip(values * 10.0**arrow_type.scale, -most, most))
+    short = np.abs(whole) < 2.0**63
+    high = np.where(short, 0.0, np.floor(whole / 2.0**64))
+    low = np.where(short, 0.0, whole - high * 2.0**64).astype(np.uint64).view(np.int64)
+    whole = np.where(short, whole, 0.0).astype(np.int64)
+    words = np.stack([np.where(short, whole, low), np.where(short, whole >> 63, high.astype(np.int64))], axis=1)
     valid = None if nulls is None else pa.array(~nulls).buffers()[1]
-    wide = pa.decimal128(arrow_type.precision, arrow_type.scale)
-    return pa.Array.from_buffers(wide, len(values), [valid, pa.py_buffer(words.tobytes())]).cast(arrow_type)
+    wide = pa.decimal128(digits, arrow_type.scale)
+    data = pa.py_buffer(words.astype("<i8").tobytes())
+    return pa.Array.from_buffers(wide, len(values), [valid, data]).cast(arrow_type)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from dipriv.arrow import meaning
 from dipriv.codecs import Cells, Codec, NullsCodec, OneHotCodec, fit_codec, infer_kind
+from dipriv.codecs.protocol import cast
 from dipriv.errors import InputError, ReferenceRowsError, SchemaError
 from dipriv.schema import Categorical, Kind, Schema
 from dipriv.tables import Column, Table, distinct_labels
@@ -30,8 +32,11 @@ class FittedColumn:
         return self.facts.name
 
     def cells(self, table: Table) -> Cells:
-        """This column of a table, as numbers."""
-        return table.cells(self.name, self.labels)
+        """This column of a table, as numbers of this column's width."""
+        cells = table.cells(self.name, self.labels)
+        if cells.values.dtype.kind == "f" and self.facts.storage.dtype.kind != "f":
+            return cells  # between whole numbers: its place is the codec's to find
+        return Cells(cast(cells.values, self.facts.storage.dtype), cells.missing)
 
     def check(self, table: Table) -> None:
         """Rows to release must have the column with the same type, categories and room for nulls."""
@@ -104,7 +109,7 @@ def _fit_column(column: Column, declared: Kind | None, reference: Table | None) 
         if declared is None:
             raise SchemaError(f"column {column.name!r} has no kind and no rows may be read.", "Declare its kind.")
         return FittedColumn(column, declared, labels, fit_codec(column.name, declared, column.storage, count, None))
-    seen = _some(column.name, reference.cells(column.name, labels))
+    seen = _stored(column, _some(column.name, reference.cells(column.name, labels)))
     if labels is not None and np.any(seen.present < 0):
         raise SchemaError(
             f"column {column.name!r}: reference rows hold labels outside its {count} levels.",
@@ -159,12 +164,23 @@ def _check_reference(columns: Sequence[Column], reference: Table) -> None:
 
 
 def _check_same_type(expected: Column, found: Column) -> None:
-    families = {expected.storage.family, found.storage.family}
-    if (len(families) > 1 and families != {"integer", "real"}) or expected.storage.tick_ns != found.storage.tick_ns:
+    if meaning(expected.arrow_type) != meaning(found.arrow_type):
         raise ReferenceRowsError(
             f"column {expected.name!r} is {found.storage.label} in one table, {expected.storage.label} in the other.",
             "Convert one of them, so that reference rows and released rows have the same types.",
         )
+
+
+def _stored(column: Column, cells: Cells) -> Cells:
+    """Reference cells as the column stores them."""
+    stored = Cells(cast(cells.values, column.storage.dtype), cells.missing)
+    if column.storage.family == "integer" and np.any(stored.present != cells.present):
+        raise ReferenceRowsError(
+            f"column {column.name!r}: some of the {len(cells)} reference rows hold numbers that do not fit "
+            f"{column.storage.label}.",
+            "Round them, or convert the column to a wider type.",
+        )
+    return stored
 
 
 def _some(name: str, cells: Cells) -> Cells:

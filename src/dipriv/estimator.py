@@ -80,6 +80,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         table = tables.read(X)
         tables.check_names(self.keep, table.names, "keep")
+        self.fitted_.check(table)
         if not self.origin_.is_public and self._is_reference(table):
             raise DisclosureError(
                 "these are the rows that DIP was fitted on; they have no formal protection and must not be released.",

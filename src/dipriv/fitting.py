@@ -47,8 +47,7 @@ class Fitted:
 
     def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False) -> Any:
         """Release every row of the table, in its own library and dtypes."""
-        for column in self.columns:
-            column.check(table)
+        self.check(table)
         cells = [column.cells(table) for column in self.columns]
         if not self.nulls_have_mass:
             refuse_nulls(list(zip(self.names, cells, strict=True)))
@@ -67,6 +66,11 @@ class Fitted:
             for column, chunks in zip(self.columns, zip(*parts, strict=True), strict=True)
         }
         return table.rebuild(released, keep)
+
+    def check(self, table: Table) -> None:
+        """The table must have the columns that the reference has, with the same types."""
+        for column in self.columns:
+            column.check(table)
 
     def _groups_of(self, table: Table) -> NDArray[np.intp] | None:
         if self.by is None:

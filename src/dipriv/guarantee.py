@@ -9,6 +9,9 @@ from typing import Any
 
 from dipriv.errors import InputError
 
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e12
+"""Beyond these a release is pure noise or no privacy at all, and the arithmetic of the noise would degrade."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -78,8 +81,10 @@ def check_epsilon(epsilon: object) -> float:
         raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy)
     try:
         value = float(epsilon)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy) from None
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"epsilon={value!r} is not a finite number above 0.", remedy)
+    if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
+        raise InputError(f"epsilon={value!r} is outside [{SMALLEST_EPSILON:g}, {LARGEST_EPSILON:g}].", remedy)
     return value

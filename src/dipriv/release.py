@@ -96,7 +96,7 @@ def privatize(
     if public is not None:
         fitted_on, source_of = public_rows(public, recipe), "public"
     elif recipe.source != "nothing":
-        split = split or Split.new(holdout, bits=bits.child("split"))
+        split = as_split(split) or Split.new(holdout, bits=bits.child("split"))
         source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
         held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
         fitted_on = _hold_out(table, held)
@@ -128,7 +128,7 @@ def as_recipe(reference: ReferenceLike) -> Recipe:
         )
     if reference == "holdout":
         return Empirical()
-    if isinstance(reference, str) or not hasattr(reference, "kinds"):
+    if isinstance(reference, str | type) or not hasattr(reference, "kinds"):
         raise InputError(
             f"reference={reference!r} is unknown."
             if isinstance(reference, str)
@@ -142,7 +142,7 @@ def as_kernel(kernel: KernelLike) -> KernelRecipe:
     """The kernel that a name or an object stands for."""
     if kernel == "laplace":
         return Laplace()
-    if isinstance(kernel, str) or not hasattr(kernel, "build"):
+    if isinstance(kernel, str | type) or not hasattr(kernel, "build"):
         raise InputError(
             f"kernel={kernel!r} is unknown."
             if isinstance(kernel, str)
@@ -150,6 +150,13 @@ def as_kernel(kernel: KernelLike) -> KernelRecipe:
             'Use "laplace" or dipriv.kernels.Laplace(...).',
         )
     return kernel
+
+
+def as_split(split: Split | None) -> Split | None:
+    """The split of an earlier release, or None for a new one."""
+    if split is not None and not isinstance(split, Split):
+        raise InputError(f"split is a {type(split).__name__}.", "Give the split of an earlier release, or Split.new().")
+    return split
 
 
 def as_schema(schema: SchemaLike, names: Sequence[str]) -> Schema:
@@ -161,10 +168,10 @@ def as_schema(schema: SchemaLike, names: Sequence[str]) -> Schema:
 
 def select(table: Table, recipe: Recipe, columns: Sequence[str] | None, keep: Sequence[str]) -> tuple[str, ...]:
     """The columns to privatize, in the table's order."""
-    for where, asked in (("columns", columns), ("keep", keep)):
+    for where, asked in (("columns", () if columns is None else columns), ("keep", keep)):
         if isinstance(asked, str):
             raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{asked!r}].")
-        tables.check_names(asked or (), table.names, where)
+        tables.check_names(asked, table.names, where)
     if both := set(columns or ()) & set(keep):
         raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
     aside = {*keep, recipe.by} if isinstance(recipe, Grouped) else set(keep)
@@ -177,6 +184,7 @@ def select(table: Table, recipe: Recipe, columns: Sequence[str] | None, keep: Se
 def first_of_groups(table: Table, recipe: Grouped, split: Split) -> Mask:
     """True for the rows of each group that its reference is fitted on (appendix S4)."""
     tables.check_names([recipe.by], table.names, "by")
+    table.column(recipe.by)  # refuses nested and other types that cannot be compared
     array = table.array(recipe.by)
     if array.null_count:
         raise InputError(f"column {recipe.by!r} has nulls.", "Give every row a group, or leave these rows out.")

@@ -169,6 +169,8 @@ class Schema(Mapping[str, Kind]):
     """
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        if not isinstance(kinds, Mapping):
+            raise SchemaError(f"the schema is a {type(kinds).__name__}.", "Write {column: kind, ...}.")
         for column, kind in kinds.items():
             if not isinstance(column, str):
                 raise SchemaError(f"a column name in the schema is {type(column).__name__}.", "Use text names.")
@@ -272,7 +274,7 @@ def _check_bounds(lower: float | None, upper: float | None) -> None:
 def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
     if isinstance(levels, str) or not hasattr(levels, "__iter__"):
         raise SchemaError(f"levels is a {type(levels).__name__}, not a list.", "Write levels=(..., ...).")
-    unique = tuple(levels)
+    unique = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
     if not unique:
         raise SchemaError("levels is empty.", "List at least one level, or leave levels out.")
     for level in unique:

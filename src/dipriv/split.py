@@ -100,10 +100,7 @@ class Split:
 
 def check_holdout(holdout: float) -> float:
     """`holdout` as a share strictly between 0 and 1."""
-    if (
-        isinstance(holdout, bool)
-        or not isinstance(holdout, (int, float))
-        or not (0 < holdout < 1 and math.isfinite(holdout))
-    ):
+    number = isinstance(holdout, (int, float, np.floating)) and not isinstance(holdout, bool)
+    if not number or not (0 < holdout < 1 and math.isfinite(holdout)):
         raise InputError(f"holdout={holdout!r} is not a share between 0 and 1.", "Use for example holdout=0.25.")
     return float(holdout)

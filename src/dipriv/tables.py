@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dipriv.arrow import cells_from_arrow, cells_to_arrow, storage_of
-from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells
+from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells, cast
 from dipriv.errors import InputError, SchemaError
 from dipriv.schema import Storage
 
@@ -63,10 +63,7 @@ class Table:
 
     def take(self, rows: Mask) -> Table:
         """The rows where the mask is true."""
-        native = (
-            self.native[rows] if self.backend in ("pandas", "numpy") else self.native.filter(_plain(rows, self.backend))
-        )
-        return Table(native, self.backend, self.names, int(rows.sum()))
+        return Table(_filter(self.native, self.backend, rows), self.backend, self.names, int(rows.sum()))
 
     def rebuild(self, released: Mapping[str, tuple[Cells, pa.Array | None]], keep: Sequence[str]) -> Any:
         """A native table of released and kept columns in this table's order, with its dtypes and its index."""
@@ -80,7 +77,7 @@ class Table:
         if self.backend == "polars":
             import polars as pl
 
-            return pl.DataFrame(list(parts.values()))
+            return pl.DataFrame(parts)
         if self.backend == "numpy":
             return np.stack(list(parts.values()), axis=1).astype(self.native.dtype, copy=False)
         fields = [self.native.schema.field(name).remove_metadata() for name in columns]
@@ -132,10 +129,7 @@ def read(frame: Any) -> Table:
     """A table of any supported library, checked for shape and names."""
     table = _recognize(frame)
     if len(set(table.names)) < len(table.names):
-        repeated = next(name for name in table.names if table.names.count(name) > 1)
-        raise InputError(
-            f"column name {repeated!r} occurs {table.names.count(repeated)} times.", "Rename the columns apart."
-        )
+        raise _repeated(table.names)
     if not table.names:
         raise InputError("the table has no columns.", "Pass a table with at least one column.")
     if table.rows == 0:
@@ -145,6 +139,8 @@ def read(frame: Any) -> Table:
 
 def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
     """Every asked name is a column, none twice."""
+    if not isinstance(asked, Iterable):
+        raise InputError(f"{where} is a {type(asked).__name__}, not a list of names.", f"Write {where}=[...].")
     asked = list(asked)
     if unknown := [name for name in asked if name not in names]:
         raise InputError(
@@ -157,17 +153,13 @@ def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
 
 def distinct_labels(array: pa.Array) -> pa.Array:
     """The sorted distinct labels of a column, nulls left out."""
-    values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.large_string())
-    distinct = pc.drop_null(pc.unique(values))
+    distinct = pc.drop_null(pc.unique(_decoded(array)))
     return distinct.take(pc.sort_indices(distinct))
 
 
 def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
     """The position of each row's group in `labels`; -1 for rows whose group is not there."""
-    values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-    found = pc.index_in(values.cast(labels.type), value_set=labels)
+    found = pc.index_in(_decoded(array).cast(labels.type), value_set=labels)
     codes: NDArray[np.intp] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     return codes
 
@@ -176,10 +168,16 @@ def digest(table: Table, names: Sequence[str], key: bytes) -> bytes:
     """A keyed fingerprint of these columns, to recognize the same rows when they come back."""
     state = hashlib.blake2b(key=key, digest_size=16)
     for name in names:
-        array = table.array(name)
-        for buffer in (array if not pa.types.is_dictionary(array.type) else array.dictionary_decode()).buffers():
-            state.update(b"-" if buffer is None else buffer)
+        array = _decoded(table.array(name))
+        state.update(array.is_valid().to_numpy(zero_copy_only=False).tobytes())
+        # written out, an array has neither the rest of the table it is a slice of nor what lies under its nulls
+        state.update(pa.record_batch([array.drop_null()], [name]).serialize())
     return state.digest()
+
+
+def _repeated(names: Sequence[str]) -> InputError:
+    first = next(name for name in names if names.count(name) > 1)
+    return InputError(f"column name {first!r} occurs {names.count(first)} times.", "Rename the columns apart.")
 
 
 def _recognize(frame: Any) -> Table:
@@ -192,7 +190,11 @@ def _recognize(frame: Any) -> Table:
         return Table(frame, "numpy", tuple(f"x{i}" for i in range(frame.shape[1])), frame.shape[0])
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
-    wrapped = nw.from_native(frame, pass_through=True)
+    try:
+        wrapped = nw.from_native(frame, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
+        raise _repeated([str(name) for name in names]) from None
     if isinstance(wrapped, nw.LazyFrame):
         raise InputError(f"the table is a lazy {type(frame).__name__}.", "Call .collect() first.")
     if isinstance(wrapped, nw.DataFrame):
@@ -216,11 +218,11 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
 
 
 def _labels(values: tuple[Any, ...]) -> pa.Array:
-    """Categories as Arrow labels; their positions where Arrow has no type for them (intervals, tuples)."""
+    """Categories as Arrow labels; written out where Arrow has no type for them (intervals, tuples)."""
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array(range(len(values)))
+    except (pa.ArrowException, OverflowError):
+        return pa.array([repr(value) for value in values])
 
 
 def _arrow(name: str, dtype: str, convert: Any) -> pa.Array:
@@ -241,6 +243,13 @@ def _one_chunk(array: Any) -> pa.Array:
     return array
 
 
+def _decoded(array: pa.Array) -> pa.Array:
+    """Labels of a dictionary written out, and views as the text that Arrow's functions take."""
+    if not pa.types.is_dictionary(array.type):
+        return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+    return pa.DictionaryArray.from_arrays(array.indices, _decoded(array.dictionary)).dictionary_decode()
+
+
 def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type: pa.DataType) -> Any:
     import pandas as pd
 
@@ -258,19 +267,26 @@ def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type
 
 def _numpy_values(cells: Cells, dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind in "mM":
-        values = cells.values.astype(np.int64)
+        not_a_time = np.iinfo(np.int64).min
+        ticks = np.maximum(cast(cells.values, np.dtype(np.int64)), not_a_time + 1)
         if cells.missing is not None:
-            values = np.where(cells.missing == PRESENT, values, np.iinfo(np.int64).min)
-        return values.view(dtype)
-    if cells.missing is None or dtype.kind != "f":
+            ticks = np.where(cells.missing == PRESENT, ticks, not_a_time)
+        return np.asarray(ticks.view(dtype))
+    if dtype.kind == "b":
         return cells.values.astype(dtype)
-    return np.where(cells.missing == PRESENT, cells.values, np.nan).astype(dtype)
+    values = cast(cells.values, dtype)
+    if cells.missing is None or dtype.kind != "f":
+        return values
+    return np.where(cells.missing == PRESENT, values, dtype.type(np.nan))
 
 
 def _pandas_frame(native: Any, parts: Mapping[str, Any], names: Sequence[str]) -> Any:
     import pandas as pd
 
-    data = {number: pd.Series(part, index=native.index, copy=False) for number, part in enumerate(parts.values())}
+    data = {
+        number: pd.Series(part, index=native.index, dtype=part.dtype, copy=False)
+        for number, part in enumerate(parts.values())
+    }
     frame = pd.DataFrame(data, index=native.index)
     frame.columns = native.columns[[names.index(name) for name in parts]]
     return frame
@@ -280,12 +296,21 @@ def _is_enum(dtype: Any) -> bool:
     return bool(type(dtype).__name__ == "Enum")
 
 
-def _plain(rows: Mask, backend: Backend) -> Any:
+def _filter(native: Any, backend: Backend, rows: Mask) -> Any:
     if backend == "pyarrow":
-        return pa.array(rows)
-    import polars as pl
+        return pa.Table.from_arrays([_filter_column(column, rows) for column in native.columns], schema=native.schema)
+    if backend == "polars":
+        import polars as pl
 
-    return pl.Series(rows)
+        return native.filter(pl.Series(rows))
+    return native[rows]
+
+
+def _filter_column(column: Any, rows: Mask) -> Any:
+    """Arrow cannot select rows of string views themselves."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string()).filter(pa.array(rows)).cast(column.type)
+    return column.filter(pa.array(rows))
 
 
 __all__ = [

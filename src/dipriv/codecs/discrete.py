@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs.protocol import Cells, as_column, cast
-from dipriv.randomness import Bits, FloatArray, uniforms
+from dipriv.codecs.protocol import Cells, as_column, cast, spread_below
+from dipriv.randomness import Bits, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class LevelsCodec:
         size = len(self.levels)
         k = np.searchsorted(self.levels, cells.values, side="left")
         known = (k < size) & (self.levels[np.minimum(k, size - 1)] == cells.values)
-        v = np.where(known, k + 1 - uniforms(bits, len(cells)), k.astype(np.float64))
+        v = np.where(known, spread_below(k.astype(np.float64) + 1.0, bits), k.astype(np.float64))
         return as_column(v, cells, self.lower[0])
 
     def decode(self, v: FloatArray) -> Cells:
@@ -42,13 +42,15 @@ class LatticeCodec:
     """Values n * whole / per_unit for integers n: V = n - U is uniform on (n-1, n], and decode is the ceiling.
 
     `low` is the low end of the line, n_min - 1 where the smallest value is known; values further down are
-    placed there. A value off the lattice is placed where it stands between its neighbours.
+    placed there. A value off the lattice is placed where it stands between its neighbours. Integers n too large
+    for a double are counted from `origin`.
     """
 
     whole: int
     per_unit: int
     dtype: np.dtype[Any]
     low: float = -np.inf
+    origin: int = 0
 
     dims = 1
 
@@ -59,28 +61,46 @@ class LatticeCodec:
     def encode(self, cells: Cells, bits: Bits) -> FloatArray:
         if cells.values.dtype.kind in "iu":
             n, rest = np.divmod(cells.values, self.whole)
-            index = n.astype(np.float64)
+            index = _since(self.origin, n)
             between = rest.astype(np.float64) / self.whole
         else:
             index, between = nearest_index(cells.values.astype(np.float64), self.whole, self.per_unit)
-        v = np.where(between == 0, index - uniforms(bits, len(cells)), index + between)
+            index = index - self.origin
+        v = np.where(between == 0, spread_below(index, bits), index + between)
         return as_column(np.maximum(v, self.low), cells, self.low)
 
     def decode(self, v: FloatArray) -> Cells:
         n = np.ceil(np.maximum(v[:, 0], self.low + 0.5 if np.isfinite(self.low) else self.low))
+        n = n + 0.0  # the ceiling of -0.5 is -0.0
         if self.dtype.kind in "iu":
-            whole = cast(n * self.whole if abs(self.whole) == 1 else n, self.dtype)
-            return Cells(whole if self.whole == 1 else _times(whole, self.whole))
-        return Cells((n * self.whole / self.per_unit).astype(self.dtype))
+            return Cells(_times(_after(self.origin, n, self.dtype), self.whole))
+        return Cells(cast(n * self.whole / self.per_unit, self.dtype))
 
 
 def nearest_index(values: FloatArray, whole: int, per_unit: int) -> tuple[FloatArray, FloatArray]:
     """The lattice index of each value and how far it stands beyond it; 0 for values on the lattice."""
-    exact = values * per_unit / whole
+    exact = np.clip(values, -1e290, 1e290) * per_unit / whole
     index = np.rint(exact)
     on_lattice = np.abs(exact - index) <= 1e-9 * np.maximum(1.0, np.abs(exact))
     below = np.floor(exact)
     return np.where(on_lattice, index, below), np.where(on_lattice, 0.0, exact - below)
+
+
+def _since(origin: int, n: NDArray[Any]) -> FloatArray:
+    """The difference n - origin, taken among integers; -1 for all n below the origin."""
+    if origin == 0:
+        return n.astype(np.float64)
+    steps = n.astype(np.uint64) - np.uint64(origin % 2**64)  # modulo 2^64, as all of these sums
+    return np.where(n < origin, -1.0, steps.astype(np.float64))
+
+
+def _after(origin: int, steps: FloatArray, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The inverse of `_since`; saturates at the end of the type."""
+    if origin == 0:
+        return cast(steps, dtype)
+    counted = np.minimum(cast(steps, np.dtype(np.uint64)), np.uint64(int(np.iinfo(dtype).max) - origin))
+    n: NDArray[Any] = (counted + np.uint64(origin % 2**64)).astype(dtype)
+    return n
 
 
 def _times(n: NDArray[Any], whole: int) -> NDArray[Any]:

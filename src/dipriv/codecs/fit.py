@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv.codecs.categorical import OneHotCodec
 from dipriv.codecs.discrete import LatticeCodec, LevelsCodec, nearest_index
@@ -12,7 +16,7 @@ from dipriv.codecs.protocol import Cells, Codec
 from dipriv.codecs.temporal import coarsest_resolution, ticks_in
 from dipriv.errors import ReferenceRowsError, SchemaError
 from dipriv.randomness import FloatArray
-from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Storage, lattice
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, Storage, lattice
 
 MOST_LEVELS = 256
 ROWS_PER_LEVEL = 5
@@ -40,7 +44,7 @@ def infer_kind(storage: Storage, cells: Cells) -> Kind:
         return Discrete(step=1)
     for digits in range(MOST_DECIMALS + 1):
         reals = values.astype(np.float64)
-        if np.max(np.abs(reals)) * 10**digits < 2**50 and np.all(np.round(reals, digits) == reals):
+        if np.max(np.abs(reals)) < 2**50 / 10**digits and np.all(np.round(reals, digits) == reals):
             return Discrete(step=1 if digits == 0 else 1 / 10**digits)
     atoms = values[counts >= max(3.0, ATOM_SHARE * len(z))]
     return Mixed(atoms=tuple(atoms.tolist())) if len(atoms) else Continuous()
@@ -60,22 +64,24 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     if reference is None or not missing:
         return codec
     low = codec.lower[0]
-    scale = _scale(reference.present) if isinstance(codec, RealCodec) else 1.0
+    scale = _typical(reference.present.astype(np.float64) * codec.scale) if isinstance(codec, RealCodec) else 1.0
     return NullsCodec(codec, missing, low, _power_of_two(max(scale, abs(low) * 2.0**-20)))
 
 
 def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
     z = None if reference is None else reference.present
     if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
-        return LevelsCodec(_levels(name, kind, storage, levels, reference))
+        support = _levels(name, kind, storage, levels, reference)
+        # a level between the boxes of two reference rows would be released although no reference row has it
+        return LevelsCodec(support if z is None else support[np.isin(support, z)])
     if isinstance(kind, Discrete):
         whole, per_unit = lattice(kind.step or 1) or (1, 1)
-        return LatticeCodec(whole, per_unit, storage.dtype, _lattice_low(z, whole, per_unit))
+        return _fit_lattice(z, whole, per_unit, storage.dtype)
     if isinstance(kind, Datetime):
         if z is None:
             raise SchemaError(f"column {name!r} is declared Datetime, but its law is given.", "Leave the kind out.")
         whole = ticks_in(kind.resolution or coarsest_resolution(z, storage.tick_ns), storage.tick_ns)
-        return LatticeCodec(whole, 1, storage.dtype, _lattice_low(z, whole, 1))
+        return _fit_lattice(z, whole, 1, storage.dtype)
     return _fit_real(name, kind, storage, z)
 
 
@@ -99,8 +105,9 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
             f"column {name!r} is declared {kind!r}, but the {len(z)} reference rows hold one distinct value.",
             "Hold out more rows, or declare the column Discrete.",
         )
-    unit = _power_of_two(_scale(z[~np.isin(z, atoms)]))
-    return RealCodec(MixedLine.around(atoms, unit), storage.dtype, low, high, _floor(z, atoms))
+    scale = 2.0**-64 if max(np.max(np.abs(z)), np.max(np.abs(atoms), initial=0.0)) > 2.0**960 else 1.0
+    unit = _power_of_two(_typical(z[~np.isin(z, atoms)] * scale))
+    return RealCodec(MixedLine.around(atoms * scale, unit), storage.dtype, low, high, _floor(z, atoms), scale)
 
 
 def _floor(z: FloatArray, atoms: FloatArray) -> float:
@@ -109,10 +116,10 @@ def _floor(z: FloatArray, atoms: FloatArray) -> float:
     if len(atoms) and atoms.min() <= smallest:
         return float(atoms.min())
     gap = (float(z.max()) / len(z) - smallest / len(z)) or abs(smallest) * 2.0**-10 or 1.0
-    return max(0.0, smallest - gap) if smallest >= 0 else smallest - gap
+    return max(0.0 if smallest >= 0 else float(np.finfo(np.float64).min), smallest - gap)
 
 
-def _scale(z: FloatArray) -> float:
+def _typical(z: FloatArray) -> float:
     return float(np.median(np.abs(z))) if len(z) else 1.0
 
 
@@ -130,11 +137,8 @@ def _levels(
                 f"column {name!r}: no levels are declared and no rows may be read.", "Declare its levels."
             )
         return np.unique(z)
-    declared = np.array(kind.levels)
-    stored = declared.astype(storage.dtype) if declared.dtype.kind in "biuf" else np.empty(0)
-    if stored.shape != declared.shape or not np.allclose(
-        stored.astype(np.float64), declared.astype(np.float64), rtol=1e-6, atol=0
-    ):
+    stored = _stored(kind.levels, storage.dtype)
+    if stored is None:
         raise SchemaError(
             f"column {name!r}: some declared levels cannot be stored as {storage.label}.", "Correct the levels."
         )
@@ -143,15 +147,35 @@ def _levels(
             f"column {name!r}: reference rows hold values outside its {len(stored)} declared levels.",
             "Complete the levels, or correct the rows.",
         )
-    return np.sort(stored)
+    return np.unique(stored)
 
 
-def _lattice_low(z: np.ndarray | None, whole: int, per_unit: int) -> float:
+def _stored(levels: Sequence[Level], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Levels as `dtype`; None where one of them is a text or does not fit."""
+    numbers = [level for level in levels if not isinstance(level, str)]
+    if len(numbers) < len(levels):
+        return None
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        fits = all(info.min <= n <= info.max and n == int(n) for n in numbers)
+        return np.array([int(n) for n in numbers], dtype) if fits else None
+    most = float(np.finfo(dtype).max)
+    if not all(-most <= n <= most for n in numbers):
+        return None
+    reals = np.array(numbers, dtype=np.float64)
+    stored = reals.astype(dtype)
+    return stored if np.allclose(stored, reals, rtol=1e-6, atol=0) else None
+
+
+def _fit_lattice(z: np.ndarray | None, whole: int, per_unit: int, dtype: np.dtype[Any]) -> LatticeCodec:
     if z is None:
-        return -np.inf
+        return LatticeCodec(whole, per_unit, dtype)
     if z.dtype.kind in "iu":
-        return float(z.min() // whole) - 1.0
-    return float(nearest_index(z.min(keepdims=True).astype(np.float64), whole, per_unit)[0][0]) - 1.0
+        first, last = int(z.min()) // whole, int(z.max()) // whole
+        origin = first if max(abs(first), abs(last)) > 2**51 else 0
+        return LatticeCodec(whole, per_unit, dtype, float(first - origin) - 1.0, origin)
+    index, _ = nearest_index(z.min(keepdims=True).astype(np.float64), whole, per_unit)
+    return LatticeCodec(whole, per_unit, dtype, float(index[0]) - 1.0)
 
 
 def _kinds_missing(reference: Cells | None) -> tuple[int, ...]:
@@ -178,7 +202,10 @@ def _check_family(name: str, kind: Kind, storage: Storage) -> None:
         raise SchemaError(
             f"column {name!r} is declared {kind!r} but holds {storage.label}.", "Declare it Datetime, or leave it out."
         )
-    if isinstance(kind, Discrete) and kind.step is not None and storage.family == "integer" and kind.step < 1:
-        raise SchemaError(
-            f"column {name!r} is declared {kind!r} but holds {storage.label}.", "Use a whole step for whole numbers."
-        )
+    if isinstance(kind, Discrete) and kind.step is not None and storage.dtype.kind in "iu":
+        most = int(np.iinfo(storage.dtype).max)
+        if not 1 <= kind.step <= most:
+            raise SchemaError(
+                f"column {name!r} is declared {kind!r} but holds {storage.label}.",
+                f"Use a whole step from 1 to {most} for whole numbers.",
+            )

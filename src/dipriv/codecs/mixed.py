@@ -56,7 +56,8 @@ class MixedLine:
         atom = self.atoms[np.minimum(k, len(self.atoms) - 1)]
         inside = (k < len(self.atoms)) & (z > atom)
         width = np.append(np.diff(self.shifts), 1.0)[k]
-        return np.where(inside, atom, z), k, np.where(inside, (z - atom) / width, np.nan)
+        beyond = np.where(inside, z - atom, np.nan)
+        return np.where(inside, atom, z), k, beyond / width
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,8 @@ class RealCodec:
     """A real column on its line: V = Z where there are no atoms (eq. ptb_c), eq. (cont_mixed) where there are.
 
     Values are kept inside the declared [low, high]; `floor` is the value below which no reference should
-    spread mass (a declared bound, a lowest atom, or zero for a column without negative values).
+    spread mass (a declared bound, a lowest atom, or zero for a column without negative values). The line is that
+    of `scale` times the values, a power of two that keeps sums of huge numbers finite.
     """
 
     line: MixedLine
@@ -72,20 +74,22 @@ class RealCodec:
     low: float = -np.inf
     high: float = np.inf
     floor: float = -np.inf
+    scale: float = 1.0
 
     dims = 1
 
     @property
     def lower(self) -> tuple[float, ...]:
-        floor = max(self.low, self.floor)
+        floor = max(self.low, self.floor) * self.scale
         return (float(self.line.place(np.array([floor]), np.zeros(1))[0]),)
 
     def encode(self, cells: Cells, bits: Bits) -> FloatArray:
-        z = np.clip(cells.values.astype(np.float64), self.low, self.high)
+        z = np.clip(cells.values.astype(np.float64), self.low, self.high) * self.scale
         if len(self.line.atoms):
             z = self.line.place(z, 1.0 - uniforms(bits, len(cells)))
         return as_column(z, cells, self.lower[0])
 
     def decode(self, v: FloatArray) -> Cells:
         z = self.line.locate(v[:, 0])[0] if len(self.line.atoms) else v[:, 0]
-        return Cells(cast(np.clip(z, self.low, self.high), self.dtype))
+        most = np.finfo(np.float64).max * self.scale
+        return Cells(cast(np.clip(np.clip(z, -most, most) / self.scale, self.low, self.high), self.dtype))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.randomness import Bits, FloatArray
+from dipriv.randomness import Bits, FloatArray, uniforms
 
 PRESENT, NULL, NAN = 0, 1, 2
 """What a cell is: a value, a null, or a floating-point NaN that its table tells apart from null."""
@@ -70,6 +70,11 @@ class Codec(Protocol):
         ...
 
 
+def spread_below(n: FloatArray, bits: Bits) -> FloatArray:
+    """Uniform on (n-1, n] for each whole number n, whatever the rounding."""
+    return np.minimum(n, np.maximum(n - uniforms(bits, len(n)), np.nextafter(n - 1.0, np.inf)))
+
+
 def as_column(v: FloatArray, cells: Cells, low: float) -> FloatArray:
     """`v` as a column of V, missing cells put at the line's low end."""
     if cells.missing is not None:
@@ -77,12 +82,21 @@ def as_column(v: FloatArray, cells: Cells, low: float) -> FloatArray:
     return v[:, np.newaxis]
 
 
-def cast(values: FloatArray, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Reals as `dtype`; whole-number types are rounded and saturate instead of wrapping around."""
-    if dtype.kind not in "iu":
-        return values.astype(dtype, copy=False)
+def cast(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers as `dtype`: they saturate instead of wrapping around or becoming infinite; reals round to wholes."""
+    if values.dtype == dtype:
+        return values
+    if dtype.kind == "f":
+        most = float(np.finfo(dtype).max)
+        finite: NDArray[Any] = np.clip(values.astype(np.float64), -most, most).astype(dtype)
+        return finite
     info = np.iinfo(dtype)
+    if values.dtype.kind in "iu":  # not through float64, which holds whole numbers up to 2^53 only
+        own = np.iinfo(values.dtype)
+        whole: NDArray[Any] = np.clip(values, max(info.min, own.min), min(info.max, own.max)).astype(dtype)
+        return whole
     low, high = float(info.min), float(info.max)
     if high > 2**53:  # float(2^63 - 1) is 2^63: step inside
         high = np.nextafter(high, 0.0)
-    return np.rint(np.clip(values, low, high)).astype(dtype)
+    rounded: NDArray[Any] = np.rint(np.clip(values, low, high)).astype(dtype)
+    return rounded

@@ -125,9 +125,8 @@ def _edges(v: FloatArray, group: Groups, count: int, lower: float, edge: Edge) -
 def _fraction(x: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
     """(x - lo) / (hi - lo) held to [0, 1]; halves first, so that 1e308 - (-1e308) does not overflow."""
     width = 0.5 * hi - 0.5 * lo
-    with np.errstate(invalid="ignore", divide="ignore"):
-        part = (0.5 * x - 0.5 * lo) / width
-    return np.where(x >= hi, 1.0, np.where(x <= lo, 0.0, np.clip(part, 0.0, 1.0)))
+    beyond = 0.5 * np.clip(x, lo, hi) - 0.5 * lo
+    return np.where(x >= hi, 1.0, beyond / np.where(width > 0, width, 1.0))
 
 
 def _between(lo: FloatArray, hi: FloatArray, part: FloatArray) -> FloatArray:

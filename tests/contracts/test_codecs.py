@@ -1,0 +1,205 @@
+"""The contract that every codec passes: inverse in law (Lemma S1), continuous, total, dtype-keeping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from dipriv.codecs import (
+    NAN,
+    NULL,
+    PRESENT,
+    Cells,
+    Codec,
+    LatticeCodec,
+    LevelsCodec,
+    MixedLine,
+    OneHotCodec,
+    RealCodec,
+    fit_codec,
+)
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Storage
+from tests.support import bits, dkw, ks_uniform
+
+INT = Storage("integer", np.dtype(np.int64), "int64")
+INT8 = Storage("integer", np.dtype(np.int8), "int8")
+REAL = Storage("real", np.dtype(np.float64), "double")
+REAL32 = Storage("real", np.dtype(np.float32), "float")
+BOOL = Storage("boolean", np.dtype(np.uint8), "bool")
+TIME = Storage("temporal", np.dtype(np.int64), "timestamp[s]", 1_000_000_000)
+TEXT = Storage("label", np.dtype(np.int32), "text")
+
+_rng = np.random.default_rng(11)
+_day = 86_400 * _rng.integers(-3000, 20000, 500)
+_mixed = np.where(_rng.random(500) < 0.4, 0.0, _rng.exponential(size=500))
+
+CASES: dict[str, tuple[Kind, Storage, int | None, NDArray[Any]]] = {
+    "continuous": (Continuous(), REAL, None, _rng.normal(size=500)),
+    "continuous float32": (Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32)),
+    "continuous with bounds": (Continuous(0.0, 1.0), REAL, None, _rng.random(500)),
+    "continuous, huge": (Continuous(), REAL, None, 1e300 * _rng.normal(size=500)),
+    "continuous, tiny": (Continuous(), REAL, None, 1e-300 * _rng.normal(size=500)),
+    "discrete levels, unequal": (Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500)),
+    "discrete levels, int8": (Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8)),
+    "discrete step 1": (Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500)),
+    "discrete step 5": (Discrete(step=5), INT, None, 5 * _rng.integers(-50, 4000, 500)),
+    "discrete cents": (Discrete(step=0.01), REAL, None, np.round(_rng.lognormal(3, 1, 500), 2)),
+    "discrete int64 beyond 2^53": (Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500)),
+    "mixed": (Mixed(), REAL, None, _mixed),
+    "mixed, large atoms": (Mixed(atoms=(-1e17, 0.0, 1e17)), REAL, None, np.append(_mixed, [-1e17, 1e17])),
+    "mixed, small scale": (Mixed(atoms=(0.0,)), REAL, None, 1e-9 * _mixed),
+    "categorical": (Categorical(), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32)),
+    "categorical onehot": (Categorical(encoding="onehot"), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32)),
+    "boolean": (Categorical(), BOOL, None, (_rng.random(500) < 0.3).astype(np.uint8)),
+    "datetime, days in seconds": (Datetime(), TIME, None, _day),
+    "one level": (Discrete(), INT, None, np.full(500, 7)),
+    "one level onehot": (Categorical(encoding="onehot"), TEXT, 1, np.zeros(500, dtype=np.int32)),
+}
+WITH_ATOMS = {name: case for name, case in CASES.items() if not isinstance(case[0], Continuous)}
+every_codec = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+every_missing = pytest.mark.parametrize(
+    "kinds", [(), (NULL,), (NAN,), (NULL, NAN)], ids=["none", "null", "nan", "both"]
+)
+
+
+def cells_of(values: NDArray[Any], kinds: tuple[int, ...]) -> Cells:
+    if not kinds:
+        return Cells(values)
+    states = np.array([PRESENT, PRESENT, *kinds], dtype=np.uint8)
+    return Cells(values, states[np.arange(len(values)) % len(states)])
+
+
+def fit(case: tuple[Kind, Storage, int | None, NDArray[Any]], kinds: tuple[int, ...] = ()) -> tuple[Codec, Cells]:
+    kind, storage, levels, values = case
+    cells = cells_of(values, kinds)
+    return fit_codec("column", kind, storage, levels, cells), cells
+
+
+def same(left: Cells, right: Cells) -> bool:
+    """Equal where present, and missing in the same way."""
+    states = [c.missing if c.missing is not None else np.zeros(len(c), np.uint8) for c in (left, right)]
+    here = states[0] == PRESENT
+    close = np.isclose(left.values[here], right.values[here], rtol=1e-12, atol=1e-15 * np.max(np.abs(left.values)))
+    return bool(np.array_equal(states[0], states[1]) and np.all(close))
+
+
+@every_codec
+@every_missing
+def test_decode_inverts_encode(case: tuple[Kind, Storage, int | None, NDArray[Any]], kinds: tuple[int, ...]) -> None:
+    codec, cells = fit(case, kinds)
+    v = codec.encode(cells, bits(1))
+    assert v.shape == (len(cells), codec.dims)
+    assert np.all(np.isfinite(v))
+    assert np.all(v >= np.array(codec.lower))
+    decoded = codec.decode(v)
+    assert decoded.values.dtype == cells.values.dtype
+    assert same(cells, decoded)
+
+
+@every_codec
+@every_missing
+def test_any_real_decodes_into_the_support(
+    case: tuple[Kind, Storage, int | None, NDArray[Any]], kinds: tuple[int, ...]
+) -> None:
+    """Whatever a reference hands back, levels stay levels and whole numbers stay on their lattice."""
+    kind, _, _, values = case
+    codec, _ = fit(case, kinds)
+    v = np.linspace(-60, 60, 999).reshape(-1, 1).repeat(codec.dims, axis=1)
+    decoded = codec.decode(v)
+    assert len(decoded) == len(v)
+    if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
+        assert set(decoded.present.tolist()) <= set(values.tolist()) | set(range(2 if case[1] is BOOL else 0))
+    if isinstance(kind, Discrete) and kind.step == 5:
+        assert not np.any(decoded.present % 5)
+    assert set(decoded.kinds_missing) <= set(kinds)
+
+
+@pytest.mark.parametrize("case", WITH_ATOMS.values(), ids=WITH_ATOMS.keys())
+def test_atoms_are_spread_uniformly(case: tuple[Kind, Storage, int | None, NDArray[Any]]) -> None:
+    """Lemma S1: given Z = z the encoded V is uniform on an interval, so V has a continuous CDF."""
+    kind, _, _, values = case
+    codec, _ = fit(case)
+    n = 20_000
+    atom = 0.0 if isinstance(kind, Mixed) else values[0]
+    v = codec.encode(Cells(np.full(n, atom, dtype=values.dtype)), bits(2))
+    for column in range(codec.dims):
+        low, high = v[:, column].min(), v[:, column].max()
+        width = 2.0 ** np.ceil(np.log2(high - low))  # intervals are powers of two long
+        assert ks_uniform((v[:, column] - (high - width)) / width) < dkw(n) + 20 / n
+        assert ks_uniform(((v[:, column] - (high - width)) / width) ** 1.1) > dkw(n)  # control
+
+
+@every_codec
+def test_encode_is_total_and_keeps_the_order(case: tuple[Kind, Storage, int | None, NDArray[Any]]) -> None:
+    """Values never seen in the reference rows, nulls included, get a finite place or the line's low end."""
+    codec, cells = fit(case)
+    if isinstance(codec, OneHotCodec) or cells.values.dtype.kind not in "if":
+        strange = Cells(np.array([100, 99], dtype=cells.values.dtype), np.array([PRESENT, NULL], dtype=np.uint8))
+        assert np.all(np.isfinite(codec.encode(strange, bits(3))))
+        return
+    info: Any = np.iinfo(cells.values.dtype) if cells.values.dtype.kind == "i" else np.finfo(cells.values.dtype)
+    extremes = np.array([info.min, 0, info.max], dtype=cells.values.dtype)
+    v = codec.encode(Cells(np.sort(np.append(extremes, cells.values))), bits(3))[:, 0]
+    assert not np.any(np.isnan(v))
+    z = np.sort(np.append(extremes, cells.values))
+    assert np.all(np.diff(v)[np.diff(z.astype(np.float64)) > 0] >= 0)
+    missing = Cells(cells.values[:1], np.array([NULL], dtype=np.uint8))
+    assert codec.encode(missing, bits(4))[0, 0] == codec.lower[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e200, 1e200)),
+    st.lists(st.floats(-1e200, 1e200), max_size=5, unique=True),
+)
+def test_mixed_lines_round_trip(z: NDArray[np.float64], atoms: list[float]) -> None:
+    scale = max(float(np.median(np.abs(z))), 1e-200)
+    line = MixedLine.around(np.array(atoms), unit=2.0 ** np.ceil(np.log2(scale)))
+    every = np.append(z, atoms)
+    codec = RealCodec(line, np.dtype(np.float64))
+    back = codec.decode(codec.encode(Cells(every), bits(0))).values
+    assert np.all(np.isin(back[len(z) :], atoms))
+    near = np.abs(back - every) <= 2.0**-28 * np.maximum(np.abs(every), scale * max(1, len(atoms)))
+    assert np.all(near)
+
+
+@settings(max_examples=200, deadline=None)
+@given(hnp.arrays(np.int64, st.integers(1, 40), elements=st.integers(-(2**52), 2**52)), st.integers(1, 10**6))
+def test_lattices_round_trip_whole_numbers(n: NDArray[np.int64], whole: int) -> None:
+    z = n // whole * whole
+    codec = LatticeCodec(whole, 1, np.dtype(np.int64), float(z.min() // whole) - 1)
+    assert np.array_equal(codec.decode(codec.encode(Cells(z), bits(0))).values, z)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=40), st.integers(1, 4))
+def test_lattices_round_trip_decimals_to_the_last_digit(n: list[int], digits: int) -> None:
+    z = np.array(n) / 10**digits
+    codec = LatticeCodec(1, 10**digits, np.dtype(np.float64), min(n) - 1.0)
+    assert np.array_equal(codec.decode(codec.encode(Cells(z), bits(0))).values, z)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40, unique=True))
+def test_levels_round_trip_whatever_their_spacing(levels: list[float]) -> None:
+    codec = LevelsCodec(np.sort(np.array(levels)))
+    z = np.array(levels)
+    assert np.array_equal(codec.decode(codec.encode(Cells(z), bits(0))).values, z)
+
+
+def test_a_value_between_two_levels_stands_between_them() -> None:
+    codec = LevelsCodec(np.array([0.0, 1.0, 10.0]))
+    v = codec.encode(Cells(np.array([-5.0, 0.5, 3.0, 99.0])), bits(0))[:, 0]
+    assert v.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_onehot_has_a_dummy_less_than_states_and_the_first_dummy_wins() -> None:
+    codec = fit_codec("c", Categorical(encoding="onehot"), TEXT, 3, Cells(np.array([0, 1, 2], dtype=np.int32)))
+    assert codec.dims == 2
+    assert codec.decode(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [1.5, 1.5]])).values.tolist() == [0, 1, 2, 1]

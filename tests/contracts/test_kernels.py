@@ -1,0 +1,143 @@
+"""The contract that every kernel passes: private, invariant, total, and the same law seeded and secure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dipriv.kernels import Kernel, Laplace, LaplaceKernel, noisy_uniform_cdf
+from dipriv.kernels.laplace import laplace_noise
+from dipriv.randomness import FloatArray, SecureBits
+from tests.support import bits, dkw, ks, ks_uniform, uniform_rows, vectors
+
+KERNELS: dict[str, Callable[[float, int], Kernel]] = {
+    "laplace": lambda epsilon, p: Laplace().build(epsilon, [f"c{i}" for i in range(p)]),
+    "laplace with shares": lambda epsilon, p: Laplace({"c0": 3.0}).build(epsilon, [f"c{i}" for i in range(p)]),
+}
+every_kernel = pytest.mark.parametrize("build", KERNELS.values(), ids=KERNELS.keys())
+
+
+@every_kernel
+@pytest.mark.parametrize(("epsilon", "p"), [(0.1, 1), (1.0, 1), (1.0, 3), (4.0, 2), (40.0, 2)])
+def test_uniform_in_uniform_out(build: Callable[[float, int], Kernel], epsilon: float, p: int) -> None:
+    n = 200_000
+    u = uniform_rows(n, p, seed=1)
+    v = build(epsilon, p).perturb(u, bits(2))
+    assert v.shape == (n, p)
+    assert np.all((v > 0) & (v < 1))
+    assert all(ks_uniform(v[:, column]) < dkw(n) for column in range(p))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_wrong_scale_is_noticed(epsilon: float) -> None:
+    """Control: G of a scale that is 10% off does not give uniforms back."""
+    n = 200_000
+    kernel = Laplace().build(epsilon, ["c0"])
+    noisy = uniform_rows(n, 1, seed=1) + laplace_noise(bits(2), n)[:, None] * kernel.scales
+    assert ks_uniform(noisy_uniform_cdf(noisy, kernel.scales)) < dkw(n)
+    assert ks_uniform(noisy_uniform_cdf(noisy, 1.1 * kernel.scales)) > dkw(n)
+
+
+@every_kernel
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.7, 1e3])
+@pytest.mark.parametrize("p", [1, 2, 7, 1000])
+def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
+    build: Callable[[float, int], LaplaceKernel], epsilon: float, p: int
+) -> None:
+    """Laplace noise of scale b on [0, 1] has density ratio e^(1/b); the exact sum of 1/b must not exceed ε."""
+    spent = sum(1 / Fraction(float(scale)) for scale in build(epsilon, p).scales)
+    assert spent <= Fraction(epsilon)
+    assert float(spent) == pytest.approx(epsilon, rel=1e-12)
+
+
+@every_kernel
+@pytest.mark.parametrize("epsilon", [1e-6, 1e3])
+@pytest.mark.parametrize("p", [1, 1000])
+def test_extreme_budgets_and_many_columns_behave(build: Callable[[float, int], Kernel], epsilon: float, p: int) -> None:
+    n = max(2, 4000 // p)
+    v = build(epsilon, p).perturb(uniform_rows(n, p, seed=3), bits(4))
+    assert np.all(np.isfinite(v))
+    assert np.all((v > 0) & (v < 1))
+    assert ks_uniform(v.ravel()) < dkw(n * p)
+
+
+@every_kernel
+def test_any_input_is_held_to_the_unit_cube(build: Callable[[float, int], Kernel]) -> None:
+    """Total: -inf, nan and -3 are as 0; inf and 7 as 1; so no input can escape the privacy bound."""
+    kernel = build(1.0, 1)
+    wild = np.array([-np.inf, np.nan, -3.0, np.inf, 7.0])[:, None]
+    tame = np.array([0.0, 0.0, 0.0, 1.0, 1.0])[:, None]
+    assert np.array_equal(kernel.perturb(wild, bits(5)), kernel.perturb(tame, bits(5)))
+
+
+@every_kernel
+def test_the_law_is_the_same_seeded_and_secure(build: Callable[[float, int], Kernel]) -> None:
+    n = 100_000
+    u = np.full((n, 1), 0.2)
+    seeded = build(1.0, 1).perturb(u, bits(6))[:, 0]
+    secure = build(1.0, 1).perturb(u, SecureBits())[:, 0]
+    bound = 2 * dkw(n, alarm=5e-7)  # both empirical distributions are within dkw of the same law
+    assert stats.ks_2samp(seeded, secure).statistic < bound
+    other = build(1.0, 1).perturb(u + 0.1, SecureBits())[:, 0]
+    assert stats.ks_2samp(seeded, other).statistic > bound
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_sampled_density_ratio_stays_below_the_promise(epsilon: float) -> None:
+    """Two extreme inputs, the best threshold event: its probabilities differ by at most e^ε (within sampling error)."""
+    n = 400_000
+    kernel = Laplace().build(epsilon, ["c0"])
+    low = kernel.perturb(np.zeros((n, 1)), bits(7))[:, 0]
+    high = kernel.perturb(np.ones((n, 1)), bits(8))[:, 0]
+    thinner = LaplaceKernel(epsilon, kernel.scales / 1.5)
+    low_bad = thinner.perturb(np.zeros((n, 1)), bits(7))[:, 0]
+    high_bad = thinner.perturb(np.ones((n, 1)), bits(8))[:, 0]
+    event = float(noisy_uniform_cdf(np.array(0.0), kernel.scales)[0])
+
+    def audited(inside: int, outside: int) -> float:
+        at_least = stats.beta.ppf(1e-6, inside, n - inside + 1)  # Clopper-Pearson
+        at_most = stats.beta.ppf(1 - 1e-6, outside + 1, n - outside)
+        return float(np.log(at_least / at_most))
+
+    honest = audited(int((low <= event).sum()), int((high <= event).sum()))
+    mutant = audited(int((low_bad <= event).sum()), int((high_bad <= event).sum()))
+    assert honest <= epsilon
+    assert mutant > epsilon  # control: two thirds of the noise breaks the promise
+
+
+def test_noise_is_standard_laplace() -> None:
+    n = 400_000
+    noise = laplace_noise(bits(9), n)
+    assert ks(noise, stats.laplace()) < dkw(n)
+    assert ks(1.02 * noise, stats.laplace(scale=1.06)) > dkw(n)  # control
+
+
+def test_g_agrees_with_high_precision_vectors_in_both_tails() -> None:
+    for row in vectors("noisy_uniform_cdf.json")["rows"]:
+        x, b = np.array(float(row["x"])), float(row["scale"])
+        assert noisy_uniform_cdf(x, b) == pytest.approx(float(row["G"]), rel=4e-15, abs=0)
+        assert noisy_uniform_cdf(1 - x, b) == pytest.approx(float(row["one_minus_G"]), rel=4e-14, abs=0)
+
+
+@pytest.mark.parametrize("b", [0.01, 0.05, 0.5, 1.0, 3.0, 1e6])
+def test_g_is_the_integral_of_the_laplace_cdf(b: float) -> None:
+    """G(x) = ∫₀¹ Λ((x - u)/b) du, by quadrature."""
+    from scipy.integrate import quad
+
+    for x in (-2.0 * b, -0.1, 0.0, 0.3, 0.5, 0.999, 1.0, 1 + 2.0 * b):
+        kinks = np.clip([x - 30 * b, x, x + 30 * b], 0, 1).tolist()
+        expected, error = quad(lambda u, x=x: stats.laplace.cdf((x - u) / b), 0, 1, points=kinks, limit=400)
+        assert float(noisy_uniform_cdf(np.array(x), b)) == pytest.approx(expected, abs=1e-12 + 10 * error)
+
+
+def test_g_is_monotone_and_saturates() -> None:
+    for b in (1e-3, 0.3, 1.0, 50.0, 1e6):
+        x = np.linspace(-40 * b, 1 + 40 * b, 100_001)
+        g: FloatArray = noisy_uniform_cdf(x, b)
+        assert np.all(np.diff(g) >= 0)
+        ends = noisy_uniform_cdf(np.array([-np.inf, np.inf]), b)
+        assert ends.tolist() == [0.0, 1.0]

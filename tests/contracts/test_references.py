@@ -1,0 +1,97 @@
+"""The contract that every reference passes: its own law becomes uniform, it is its own inverse, and it is total."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dipriv.randomness import FloatArray
+from dipriv.references import Empirical, Grouped, Known, Mixture, Parametric, Reference, ReferenceRows
+from tests.support import dkw, ks_uniform, uniform_rows
+
+N = 60_000
+
+
+def fit(recipe: Known | Parametric | Empirical, v: FloatArray, p: int) -> Reference:
+    names = tuple(f"c{i}" for i in range(p))
+    return recipe.fit(ReferenceRows(v, np.full(p, -np.inf), names))
+
+
+def grouped(of_one_group: bool) -> Reference:
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(300), 7)
+    v = rng.normal(loc=groups[:, None], size=(len(groups), 3))
+    fitted = Grouped(by="g").fit(ReferenceRows(v, np.full(3, -np.inf), ("a", "b", "c"), groups))
+    return fitted.at(np.full(N, 7) if of_one_group else rng.integers(0, 300, N))
+
+
+_nothing = np.empty((0, 1))
+_rows = np.random.default_rng(1).normal(size=(400, 3)) @ np.array([[1, 2, 0], [0, 1, 1], [0, 0, 1.0]])
+_ties = np.round(_rows, 1)
+_cov = np.array([[4.0, 1.0, 0.5], [1.0, 2.0, -0.7], [0.5, -0.7, 1.0]])
+
+REFERENCES: dict[str, tuple[Reference, int]] = {
+    "uniform": (fit(Known(stats.uniform()), _nothing, 1), 1),
+    "beta": (fit(Known(stats.beta(2, 5)), _nothing, 1), 1),
+    "normal": (fit(Known(stats.norm(3, 10)), _nothing, 1), 1),
+    "exponential": (fit(Known(stats.expon()), _nothing, 1), 1),
+    "bernoulli": (fit(Known(stats.bernoulli(0.1)), _nothing, 1), 1),
+    "binomial": (fit(Known(stats.binom(5, 0.5)), _nothing, 1), 1),
+    "poisson": (fit(Known(stats.poisson(3)), _nothing, 1), 1),
+    "geometric": (fit(Known(stats.geom(0.2)), _nothing, 1), 1),
+    "listed levels": (fit(Known(stats.rv_discrete(values=([1, 5, 70], [0.2, 0.5, 0.3]))), _nothing, 1), 1),
+    "mixture": (fit(Known(Mixture({-1.0: 0.1, 0.0: 0.3, 2.5: 0.2}, stats.norm())), _nothing, 1), 1),
+    "mixture, atoms at the ends": (fit(Known(Mixture({0.0: 0.3, 1.0: 0.1}, stats.uniform())), _nothing, 1), 1),
+    "independent": (fit(Known({"c0": stats.norm(), "c1": stats.poisson(2)}), np.empty((0, 2)), 2), 2),
+    "multivariate normal": (fit(Known(stats.multivariate_normal([1, 2, 3], _cov)), np.empty((0, 3)), 3), 3),
+    "fitted gamma": (fit(Parametric("gamma"), np.random.default_rng(2).gamma(2, size=(500, 1)), 1), 1),
+    "fitted normal": (fit(Parametric("multivariate_normal"), _rows, 3), 3),
+    "empirical, one column": (fit(Empirical(), _rows[:, :1], 1), 1),
+    "empirical": (fit(Empirical(), _rows, 3), 3),
+    "empirical, paper's edge": (fit(Empirical(edge="paper"), _rows, 3), 3),
+    "empirical with ties": (fit(Empirical(), _ties, 3), 3),
+    "grouped, rows of one group": (grouped(of_one_group=True), 3),
+}
+WITH_GROUPS = REFERENCES | {"grouped": (grouped(of_one_group=False), 3)}
+every_reference = pytest.mark.parametrize(("reference", "p"), WITH_GROUPS.values(), ids=WITH_GROUPS.keys())
+
+
+@every_reference
+def test_it_is_its_own_inverse(reference: Reference, p: int) -> None:
+    u = np.clip(uniform_rows(N, p, seed=3), 1e-9, 1 - 1e-9)
+    v = reference.from_uniform(u)
+    assert v.shape == (N, p)
+    assert np.all(np.isfinite(v))
+    again = reference.to_uniform(v)
+    np.testing.assert_allclose(again, u, atol=1e-6)  # Φ⁻¹ and sums of boxes cost digits, not ranks
+    np.testing.assert_allclose(reference.from_uniform(again), v, atol=1e-6 * np.ptp(v))
+
+
+@every_reference
+def test_its_own_law_becomes_uniform_on_the_cube(reference: Reference, p: int) -> None:
+    u = reference.to_uniform(reference.from_uniform(uniform_rows(N, p, seed=4)))
+    assert all(ks_uniform(u[:, column]) < dkw(N) for column in range(p))
+    limit = stats.norm.isf(5e-7 / p**2) / np.sqrt(N)  # correlations of independent uniforms, two-sided, all pairs
+    assert np.all(np.abs(np.corrcoef(u, rowvar=False) - np.eye(p)) < limit)
+    bent = reference.to_uniform(reference.from_uniform(uniform_rows(N, p, seed=4) ** 1.1))
+    assert all(ks_uniform(bent[:, column]) > dkw(N) for column in range(p))  # control
+
+
+@every_reference
+def test_it_is_total(reference: Reference, p: int) -> None:
+    """Any real row has a U inside the cube, so that an outlandish private row meets no error."""
+    wild = np.array([-np.inf, -1e308, -1.0, 0.0, 5e-324, 1.0, 1e308, np.inf])
+    v = np.full((N, p), 0.5)
+    v[: len(wild) ** min(p, 2), :2] = np.array(np.meshgrid(*[wild] * min(p, 2))).reshape(min(p, 2), -1).T
+    u = reference.to_uniform(v)
+    assert np.all((u >= 0) & (u <= 1))
+
+
+@pytest.mark.parametrize(("reference", "p"), REFERENCES.values(), ids=REFERENCES.keys())
+def test_it_is_monotone_in_each_column_given_the_earlier_ones(reference: Reference, p: int) -> None:
+    start = reference.from_uniform(np.tile(uniform_rows(1, p, seed=6), (N, 1)))
+    for column in range(p):
+        v = start.copy()
+        v[:, column] = np.linspace(v[:, column].min() - 5, v[:, column].max() + 5, N)
+        assert np.all(np.diff(reference.to_uniform(v)[:, column]) >= -1e-12)

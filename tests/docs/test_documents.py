@@ -1,0 +1,69 @@
+"""The examples in README and docs run, and what they say about guarantees is what the code says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dipriv.promise import Origin
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def python_blocks(path: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [p for p in DOCUMENTS if python_blocks(p)], ids=lambda p: p.name)
+def test_the_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(python_blocks(path)), path.name, "exec"), {"__name__": "example"})
+
+
+def test_the_readmes_example_has_five_lines() -> None:
+    lines = [line for line in python_blocks(ROOT / "README.md")[0].splitlines() if line]
+    assert len(lines) == 5
+
+
+def test_the_readme_says_whom_each_reference_protects() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for source in ("law", "public", "holdout", "groups", "fit"):
+        said = re.sub(r"\b0 ", "", Origin(source).protects)
+        assert f"| {said} |" in text
+    assert "nearly verbatim" in text
+    assert "12,248,613" in text
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (path.parent / target).exists(), target
+
+
+def test_import_is_light() -> None:
+    """`import dipriv` loads none of the heavy stacks, and using it none of the optional ones."""
+    script = "import sys, dipriv; print(*sys.modules); dipriv.privatize; print(*sys.modules)"
+    first, second = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    heavy = {"pandas", "polars", "sklearn", "scipy.stats", "matplotlib", "statsmodels", "pyarrow", "narwhals"}
+    assert not heavy & set(first.split())
+    assert not (heavy - {"pyarrow", "narwhals"}) & set(second.split())
+
+
+def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py"), "--out", str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["before-after.png", "fair-released.csv", "guarantee.txt"]
+    assert "hold-out rows have no formal protection" in done.stdout
+    assert (tmp_path / "guarantee.txt").read_text(encoding="utf-8").strip() in done.stdout

@@ -1,0 +1,41 @@
+"""How an error must read: its class, what it names, a remedy, and never a cell of the data."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dipriv
+
+SECRET = "zq7-marker-xv"
+NUMBER = 918273645
+_SHOWN = (SECRET, str(NUMBER), f"{float(NUMBER):g}", f"{NUMBER:,}")
+
+
+def refused(error: type[dipriv.DiprivError], *needles: str, call: Callable[[], Any]) -> dipriv.DiprivError:
+    """`call` raises exactly this class with these words, a fault and a remedy; no cell shows, chained or not."""
+    with pytest.raises(dipriv.DiprivError) as caught:
+        call()
+    fault = caught.value
+    assert type(fault) is error
+    text = str(fault)
+    for needle in needles:
+        assert needle in text
+    assert text.splitlines() == [fault.fault, fault.remedy]
+    assert fault.fault.endswith(".")
+    assert fault.remedy.endswith(".")
+    assert fault.__cause__ is None
+    assert fault.__suppress_context__ or fault.__context__ is None
+    printed = "".join(traceback.format_exception(fault))
+    for cell in _SHOWN:
+        assert cell not in printed
+        assert cell not in repr(fault)
+    return fault
+
+
+def privatize(table: Any, epsilon: Any = 1.0, **options: Any) -> Any:
+    """The call under test: seeded, on a hold-out unless told otherwise."""
+    return dipriv.privatize(table, epsilon, **{"reference": "holdout", "rng": 5, **options}).data

@@ -1,0 +1,91 @@
+"""Every pandas dtype comes back as it went in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.unit.typed import CODES, check_round_trip, values
+
+UNITS = ("s", "ms", "us", "ns")
+WITHOUT_NULLS = [
+    *((f"{sign}int{width}", "whole") for sign in ("", "u") for width in (8, 16, 32, 64)),
+    ("bool", "boolean"),
+]
+WITH_NULLS = [
+    *((f"{sign}{width}", "whole") for sign in ("Int", "UInt") for width in (8, 16, 32, 64)),
+    *((f"{name}{width}", "real") for name in ("float", "Float") for width in (32, 64)),
+    ("float16", "real"),
+    ("boolean", "boolean"),
+    *((name, "text") for name in ("str", "string[pyarrow]", "string[python]", "object", "category")),
+    *(("object", sort) for sort in ("boolean", "date", "time of day", "decimal", "whole", "real")),
+    *(("category", sort) for sort in ("whole", "real", "boolean", "date", "local time", "duration", "decimal")),
+    *((f"datetime64[{unit}]", "local time") for unit in UNITS),
+    *((f"datetime64[{unit}, Europe/Paris]", "absolute time") for unit in UNITS),
+    *((f"timedelta64[{unit}]", "duration") for unit in UNITS),
+]
+ARROW = [
+    *((kind, "whole") for kind in (pa.int8(), pa.uint64())),
+    *((kind, "real") for kind in (pa.float16(), pa.float32(), pa.float64())),
+    *((kind, "text") for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()))),
+    *((kind, "date") for kind in (pa.date32(), pa.date64())),
+    *((pa.timestamp(unit), "local time") for unit in UNITS),
+    *((pa.timestamp(unit, "Europe/Paris"), "absolute time") for unit in UNITS),
+    *((pa.duration(unit), "duration") for unit in UNITS),
+    *((kind, "time of day") for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"))),
+    (pa.bool_(), "boolean"),
+    (pa.decimal128(9, 2), "decimal"),
+]
+HOLES = pytest.mark.parametrize("holes", [False, True], ids=["full", "nulls"])
+
+
+def cells(frame: pd.DataFrame) -> list[Any]:
+    return [None if pd.isna(cell) else cell for cell in frame.iloc[:, 0]]
+
+
+def type_of(frame: pd.DataFrame) -> Any:
+    dtype = frame.dtypes.iloc[0]
+    categories = list(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
+    return dtype, repr(dtype), categories
+
+
+def check(series: Any) -> None:
+    check_round_trip(pd.DataFrame({"x": series}), cells, type_of)
+
+
+@pytest.mark.parametrize(("dtype", "sort"), WITHOUT_NULLS)
+def test_plain_types(dtype: Any, sort: str) -> None:
+    check(pd.Series(values(sort, holes=False), dtype=dtype))
+
+
+@HOLES
+@pytest.mark.parametrize(("dtype", "sort"), WITH_NULLS)
+def test_types_with_room_for_nulls(dtype: Any, sort: str, holes: bool) -> None:
+    check(pd.Series(values(sort, holes), dtype=dtype))
+
+
+@HOLES
+@pytest.mark.parametrize(("arrow_type", "sort"), ARROW, ids=str)
+def test_arrow_types(arrow_type: pa.DataType, sort: str, holes: bool) -> None:
+    check(pd.Series(values(sort, holes), dtype=pd.ArrowDtype(arrow_type)))
+
+
+@HOLES
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_keep_their_order_and_those_not_in_use(ordered: bool, holes: bool) -> None:
+    categories = ["unused first", "x" * 50, "NaN", "unused between", "7", "ä ☃", "a", "b", "", "unused last"]
+    check(pd.Categorical(values("text", holes), categories=categories, ordered=ordered))
+
+
+@HOLES
+def test_intervals_as_categories(holes: bool) -> None:
+    check(pd.cut(pd.Series(values("whole", holes), dtype="Float64"), [0, 2, 3, 7]))
+
+
+@pytest.mark.parametrize("odd", [(2**70, 5), ("1", 1), (("a", 1), ("b", 2))], ids=["huge", "mixed", "tuples"])
+def test_categories_without_an_arrow_type(odd: tuple[Any, Any]) -> None:
+    both = pd.Index(pd.Series(odd, dtype=object))
+    check(pd.Categorical.from_codes([k % 2 for k in CODES], categories=both))
