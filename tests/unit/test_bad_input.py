@@ -290,6 +290,6 @@ def test_groups_need_names_and_rows() -> None:
 )
 def test_arguments_of_the_wrong_make_are_refused(options: dict[str, Any], match: str) -> None:
     frame = pd.DataFrame({"a": np.arange(100.0)})
+    given: dict[str, Any] = {"epsilon": 1.0, "reference": "holdout"} | options
     with pytest.raises(InputError, match=match):
-        given: dict[str, Any] = {"epsilon": 1.0, "reference": "holdout"} | options
         dipriv.privatize(frame, **given)
