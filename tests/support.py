@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv.randomness import FloatArray, SeededBits, uniforms
+from dipriv.randomness import Bits, Draws, FloatArray, source
 
 ALARM = 1e-6
 """The chance that a statistical test fails although the code is right."""
@@ -31,12 +31,16 @@ def vectors(name: str) -> Any:
     return json.loads(path.read_text())
 
 
-def bits(seed: int) -> SeededBits:
-    return SeededBits(np.random.SeedSequence(seed))
+def bits(seed: int) -> Bits:
+    return source(seed)
+
+
+def draws(seed: int, count: int, first: int = 0) -> Draws:
+    return Draws(source(seed), first, count)
 
 
 def uniform_rows(n: int, p: int, seed: int) -> FloatArray:
-    return uniforms(bits(seed), n * p).reshape(n, p)
+    return np.stack([Draws(bits(seed), 0, n, column).uniforms() for column in range(p)], axis=1)
 
 
 def dkw(n: int, alarm: float = ALARM) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dipriv.arrow import meaning
-from dipriv.codecs import Cells, Codec, NullsCodec, OneHotCodec, fit_codec, infer_kind
+from dipriv.codecs import Cells, Codec, fit_codec, infer_kind
 from dipriv.codecs.protocol import cast
 from dipriv.errors import InputError, ReferenceRowsError, SchemaError
 from dipriv.schema import Categorical, Kind, Schema
@@ -53,10 +53,7 @@ class FittedColumn:
                 "the reference.",
                 "Give both columns the same categories in the same order.",
             )
-        makes_nulls = isinstance(self.codec, NullsCodec) or (
-            isinstance(self.codec, OneHotCodec) and bool(self.codec.missing)
-        )
-        if makes_nulls and not found.nullable:
+        if getattr(self.codec, "missing", ()) and not found.nullable:
             raise ReferenceRowsError(
                 f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
                 "Convert the column to a nullable type, or fill the nulls of the reference rows.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,14 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
             )
         return self.fitted_.release(table, self.keep, source(self.rng).child("noise"))
+
+    def transform_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Release a stream of Arrow record batches, one at a time: tables larger than memory are ordinary.
+
+        The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
+        """
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.release_batches(batches, self.keep, source(self.rng).child("noise"))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: only for a known law or a public table."""

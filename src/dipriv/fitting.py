@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dipriv.chunks import in_chunks
 from dipriv.codecs import Cells, Codec
 from dipriv.columns import FittedColumn, fit_columns, refuse_nulls
 from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.kernels import Kernel, KernelRecipe
-from dipriv.mechanism import Mechanism, encode
-from dipriv.randomness import Bits
+from dipriv.mechanism import Chain, Mechanism, compose, encode
+from dipriv.randomness import Bits, Draws
 from dipriv.references import Grouped, Order, Recipe, ReferenceRows, draw_order
 from dipriv.schema import Schema
-from dipriv.tables import Column, Table, check_names, distinct_labels, group_codes
-
-CHUNK_ROWS = 1 << 18
+from dipriv.tables import Column, Table, check_names, distinct_labels, group_codes, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +43,37 @@ class Fitted:
         """What each column was taken as."""
         return Schema({column.name: column.kind for column in self.columns})
 
-    def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False) -> Any:
-        """Release every row of the table, in its own library and dtypes."""
+    def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False, first: int = 0) -> Any:
+        """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
         self.check(table)
         cells = [column.cells(table) for column in self.columns]
         if not self.nulls_have_mass:
             refuse_nulls(list(zip(self.names, cells, strict=True)))
         groups = self._groups_of(table)
         codecs = tuple(column.codec for column in self.columns)
-        parts: list[list[Cells]] = []
-        with _bar(table.rows, progress) as advance:
-            for start in range(0, table.rows, CHUNK_ROWS):
-                rows = slice(start, start + CHUNK_ROWS)
-                reference = self.reference if groups is None else self.reference.at(groups[rows])
-                mechanism = Mechanism(codecs, reference, self.kernel, self.order)
-                parts.append(mechanism.privatize([column.take(rows) for column in cells], bits))
-                advance(min(CHUNK_ROWS, table.rows - start))
-        released = {
-            column.name: (_concatenate(chunks), column.labels)
-            for column, chunks in zip(self.columns, zip(*parts, strict=True), strict=True)
-        }
-        return table.rebuild(released, keep)
+        mechanism = compose(codecs, self.reference, self.kernel, self.order)
+
+        def privatize(rows: slice) -> list[Cells]:
+            here: Mechanism
+            if groups is None:
+                here = mechanism
+            else:
+                here = Chain(codecs, self.reference.at(groups[rows]), self.kernel, self.order)
+            return here.privatize([column.take(rows) for column in cells], bits, first + rows.start)
+
+        released = in_chunks(privatize, table.rows, len(self.order), progress)
+        labelled = {column.name: (part, column.labels) for column, part in zip(self.columns, released, strict=True)}
+        return table.rebuild(labelled, keep)
+
+    def release_batches(
+        self, batches: Iterable[pa.RecordBatch], keep: Sequence[str], bits: Bits
+    ) -> Iterator[pa.RecordBatch]:
+        """Release a stream of Arrow batches, one after the other, with no more than a batch in memory."""
+        first = 0
+        for batch in batches:
+            if batch.num_rows:
+                yield from self.release(read(batch), keep, bits, first=first).to_batches()
+                first += batch.num_rows
 
     def check(self, table: Table) -> None:
         """The table must have the columns that the reference has, with the same types."""
@@ -105,11 +113,13 @@ def fit(
     lower = np.array([low for codec in codecs for low in codec.lower])[list(order)]
     v, by, groups, codes = np.empty((0, len(order))), None, None, None
     if reference is not None:
-        v = encode(codecs, [column.cells(reference) for column in columns], bits.child("reference"))[:, order]
+        draws = Draws(bits.child("reference"), 0, reference.rows)
+        v = encode(codecs, [column.cells(reference) for column in columns], draws)[:, order]
     if isinstance(recipe, Grouped) and reference is not None:
         by, groups = recipe.by, distinct_labels(reference.array(recipe.by))
         codes = group_codes(reference.array(by), groups)
-    fitted = recipe.fit(ReferenceRows(v, lower, chained, codes))
+    states = tuple(getattr(codecs[0], "states", None) for _ in order) if len(order) == 1 else (None,) * len(order)
+    fitted = recipe.fit(ReferenceRows(v, lower, chained, codes, states))
     return Fitted(tuple(columns), fitted, kernel.build(epsilon, chained), order, not lawful, by, groups)
 
 
@@ -125,24 +135,3 @@ def _order_of_v(codecs: Sequence[Codec], positions: Sequence[int]) -> tuple[int,
     ends = np.cumsum([codec.dims for codec in codecs])
     starts = ends - [codec.dims for codec in codecs]
     return tuple(int(v) for position in positions for v in range(starts[position], ends[position]))
-
-
-def _concatenate(chunks: Sequence[Cells]) -> Cells:
-    if len(chunks) == 1:
-        return chunks[0]
-    missing = [np.zeros(len(part), np.uint8) if part.missing is None else part.missing for part in chunks]
-    some = any(part.missing is not None for part in chunks)
-    return Cells(np.concatenate([part.values for part in chunks]), np.concatenate(missing) if some else None)
-
-
-@contextmanager
-def _bar(rows: int, progress: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar on the terminal, or nothing."""
-    if not progress:
-        yield lambda done: None
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=True) as bars:
-        task = bars.add_task("privatizing rows", total=rows)
-        yield lambda done: bars.advance(task, done)

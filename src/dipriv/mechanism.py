@@ -11,17 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from dipriv.codecs.protocol import Cells, Codec
-from dipriv.kernels.protocol import Kernel
-from dipriv.randomness import Bits, FloatArray
-from dipriv.references.protocol import Reference
+from dipriv.codecs import Cells, Codec, LevelsCodec
+from dipriv.errors import InputError
+from dipriv.kernels import Kernel, Transition
+from dipriv.randomness import Bits, Draws, FloatArray
+from dipriv.references import Independent, Law, LevelsLaw, Reference
+
+
+class Mechanism(Protocol):
+    """Releases some columns of rows: one `Cells` per column in, one out, row by row."""
+
+    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+        """`first` is the number of the first row: the bits of a row depend on its number alone."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class Chain:
     """DIP for rows of cells (Algorithm 1). `order` lists the columns of V in the order of the chain rule."""
 
     codecs: tuple[Codec, ...] = field(repr=False)
@@ -29,23 +39,73 @@ class Mechanism:
     kernel: Kernel = field(repr=False)
     order: tuple[int, ...] = field(repr=False)
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits) -> list[Cells]:
-        """Release these rows: one `Cells` per column in, one out, row by row."""
-        v = encode(self.codecs, columns, bits)
-        released = self.chain(v[:, self.order], bits)
+    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+        spread = Draws(bits.child("spread"), first, len(columns[0]))
+        noise = Draws(bits.child("noise"), first, len(columns[0]))
+        v = encode(self.codecs, columns, spread)
+        u = self.reference.to_uniform(v if self._in_order else v[:, self.order])
+        released = self.reference.from_uniform(self.kernel.perturb(u, noise))
+        if self._in_order:
+            return decode(self.codecs, released)
         v[:, self.order] = released
         return decode(self.codecs, v)
 
-    def chain(self, v: FloatArray, bits: Bits) -> FloatArray:
-        """V -> Ṽ in the order of the chain rule: eq. (cond_priv)."""
-        u = self.reference.to_uniform(v)
-        return self.reference.from_uniform(self.kernel.perturb(u, bits))
+    @property
+    def _in_order(self) -> bool:
+        return self.order == tuple(range(len(self.order)))
 
 
-def encode(codecs: Sequence[Codec], columns: Sequence[Cells], bits: Bits) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """One column of levels whose law is known or estimated: the chain's law in one step, by its transition matrix."""
+
+    codec: LevelsCodec = field(repr=False)
+    transition: Transition = field(repr=False)
+
+    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+        noise = Draws(bits.child("noise"), first, len(columns[0]))
+        return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
+
+
+@dataclass(frozen=True, eq=False)
+class Separate:
+    """Independent columns, each with a mechanism and random bits of its own."""
+
+    parts: tuple[Mechanism, ...] = field(repr=False)
+
+    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+        return [
+            part.privatize([cells], bits.child(f"column {number}"), first)[0]
+            for number, (part, cells) in enumerate(zip(self.parts, columns, strict=True))
+        ]
+
+
+def compose(codecs: Sequence[Codec], reference: Reference, kernel: Kernel, order: Sequence[int]) -> Mechanism:
+    """The mechanism for these arrows: independent columns one by one, columns of levels by transition matrices."""
+    if not isinstance(reference, Independent):
+        return Chain(tuple(codecs), reference, kernel, tuple(order))
+    laws = zip(codecs, reference.laws, strict=True)
+    return Separate(
+        tuple(_one_column(codec, law, kernel.of_column(number)) for number, (codec, law) in enumerate(laws))
+    )
+
+
+def _one_column(codec: Codec, law: Law, kernel: Kernel) -> Mechanism:
+    if isinstance(codec, LevelsCodec) and isinstance(law, LevelsLaw):
+        try:
+            return Levels(codec, kernel.on_levels(law.probabilities))
+        except InputError:
+            pass  # probabilities or a budget too small for integer weights: the chain has the same law
+    return Chain((codec,), Independent((law,)), kernel, (0,))
+
+
+def encode(codecs: Sequence[Codec], columns: Sequence[Cells], draws: Draws) -> FloatArray:
     """Cells of all columns -> V, one after the other."""
-    v = [codec.encode(cells, bits) for codec, cells in zip(codecs, columns, strict=True)]
-    return np.concatenate(v, axis=1)
+    v = [
+        codec.encode(cells, draws.of_column(number))
+        for number, (codec, cells) in enumerate(zip(codecs, columns, strict=True))
+    ]
+    return v[0] if len(v) == 1 else np.concatenate(v, axis=1)
 
 
 def decode(codecs: Sequence[Codec], v: FloatArray) -> list[Cells]:

@@ -44,7 +44,7 @@ def promise(
         protects=origin.protects,
         kernel=kernel.describe(),
         reference=_reference(recipe, origin),
-        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, keep), *_NOISE),
+        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, keep)),
         secure_randomness=secure,
     )
 
@@ -59,15 +59,11 @@ def local_promise(recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: 
         conditions=(
             *_reference_conditions(recipe, fitted, origin),
             "the record is privatized once, where it is: each further release of it adds its ε",
-            *_NOISE,
         ),
         model="local",
         unit="one record",
         neighbours="any two records",
     )
-
-
-_NOISE = ("the noise is drawn in double precision, and the bound is proved for exact real arithmetic",)
 
 
 def _reference(recipe: Recipe, origin: Origin) -> str:

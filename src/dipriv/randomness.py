@@ -1,84 +1,118 @@
 """Random bits: from the operating system's secure source, or from a seed for experiments.
 
-Randomness is always an argument. `rng=None` means secure bits: an AES-256-CTR keystream whose key and
-nonce come from the operating system. An integer seed gives repeatable bits and takes the guarantee away:
-whoever knows or guesses the seed can subtract the noise.
+All bits come from AES-256 in counter mode. A stream has *lanes* (one per column and purpose) and in each lane one
+128-bit block per row, addressed by its position. So the bits of a row depend on the key, the lane and the row alone:
+not on batch sizes, threads, or the order of work. `rng=None` keys the stream by the operating system. A seed derives
+the key from the seed, which makes a run repeatable and takes the guarantee away: whoever knows or guesses the seed can
+subtract the noise.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.errors import InputError
 
-Rng = int | np.random.SeedSequence | None
-FloatArray = NDArray[np.float64]
+Rng: TypeAlias = int | np.random.SeedSequence | None
+FloatArray: TypeAlias = NDArray[np.float64]
+Words: TypeAlias = NDArray[np.uint64]
 
-_CHUNK_WORDS = 1 << 16
+_LOOSE_LANE = (1 << 64) - 1
+_ZEROS = bytes(1 << 22)
 
 
-class Bits(Protocol):
-    """A stream of independent, uniform 64-bit words."""
+class Bits:
+    """A keyed stream of independent, uniform 128-bit blocks, addressed by lane and position."""
 
-    @property
-    def secure(self) -> bool: ...
+    def __init__(self, key: bytes, *, secure: bool) -> None:
+        self._key = key
+        self._process = os.getpid()
+        self._next = 0
+        self.secure = secure
 
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` words of the stream."""
-        ...
+    def blocks(self, lane: int, start: int, count: int) -> Words:
+        """(count, 2) words: the blocks at positions start, start + 1, ... of a lane."""
+        from cryptography.hazmat.primitives.ciphers import modes
+
+        cipher = self._cipher(modes.CTR((lane << 64 | start).to_bytes(16, "big")))
+        words = np.empty((count + 1, 2), dtype="<u8")  # the cipher asks for room beyond what it writes
+        room = memoryview(words.data).cast("B")
+        done = 0
+        while done < 16 * count:
+            piece = min(len(_ZEROS), 16 * count - done)
+            done += cipher.update_into(memoryview(_ZEROS)[:piece], room[done:])
+        return words[:count]
+
+    def blocks_at(self, lane: int, positions: NDArray[np.int64]) -> Words:
+        """(len(positions), 2) words: blocks at scattered positions, the same as `blocks` gives there."""
+        from cryptography.hazmat.primitives.ciphers import modes
+
+        counters = np.empty((len(positions), 2), dtype=">u8")
+        counters[:, 0], counters[:, 1] = lane, positions
+        cipher = self._cipher(modes.ECB())  # noqa: S305 (the counter blocks of the mode above)
+        return np.frombuffer(cipher.update(counters.tobytes()), dtype="<u8").reshape(-1, 2)
+
+    def words(self, count: int) -> Words:
+        """The next `count` words of a lane of their own, for uses that have no rows."""
+        start, self._next = self._next, self._next + (count + 1) // 2
+        return self.blocks(_LOOSE_LANE, start, (count + 1) // 2).reshape(-1)[:count]
 
     def child(self, label: str) -> Bits:
-        """An independent stream for one purpose, so that purposes never share words."""
-        ...
+        """An independent stream for one purpose, so that purposes never share bits."""
+        self._stay_apart()
+        return Bits(hashlib.blake2b(label.encode(), key=self._key, digest_size=32).digest(), secure=self.secure)
+
+    def _cipher(self, mode: Any) -> Any:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+        self._stay_apart()
+        return Cipher(algorithms.AES(self._key), mode).encryptor()
+
+    def _stay_apart(self) -> None:
+        """A forked copy of a secure stream would repeat its parent's noise: give it a key of its own."""
+        if self.secure and os.getpid() != self._process:
+            self._key, self._process = os.urandom(32), os.getpid()
 
 
-class SecureBits:
-    """AES-256-CTR keystream, keyed afresh by the operating system; never shared between streams."""
+@dataclass(frozen=True)
+class Draws:
+    """The bits of some consecutive rows in one column: lanes are numbered by what they are used for."""
 
-    secure = True
+    bits: Bits
+    first: int
+    count: int
+    column: int = 0
 
-    def __init__(self) -> None:
-        self._rekey()
+    def of_column(self, column: int) -> Draws:
+        """The same rows, another column."""
+        return Draws(self.bits, self.first, self.count, column)
 
-    def _rekey(self) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    def words(self, use: int = 0) -> Words:
+        """One word a row; two rows share a block."""
+        skip = self.first % 2
+        blocks = self.bits.blocks(self._lane(use, 0), self.first // 2, (self.count + skip + 1) // 2)
+        return blocks.reshape(-1)[skip : skip + self.count]
 
-        self._process = os.getpid()
-        self._keystream = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+    def uniforms(self, use: int = 0) -> FloatArray:
+        """One uniform on [0, 1) a row, a multiple of 2^-53."""
+        return (self.words(use) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    def words(self, count: int) -> NDArray[np.uint64]:
-        if os.getpid() != self._process:  # a forked copy would repeat its parent's noise
-            self._rekey()
-        out = np.empty(count, dtype=np.uint64)
-        for start in range(0, count, _CHUNK_WORDS):
-            zeros = bytes(8 * min(_CHUNK_WORDS, count - start))
-            out[start : start + _CHUNK_WORDS] = np.frombuffer(self._keystream.update(zeros), dtype="<u8")
-        return out
+    def blocks(self, use: int = 0) -> Words:
+        """One block a row, (count, 2) words."""
+        return self.bits.blocks(self._lane(use, 0), self.first, self.count)
 
-    def child(self, label: str) -> SecureBits:
-        del label  # every secure stream has its own key
-        return SecureBits()
+    def blocks_again(self, use: int, attempt: int, rows: NDArray[np.int64]) -> Words:
+        """Further blocks for some of the rows, (len(rows), 2) words; attempts count from 1."""
+        return self.bits.blocks_at(self._lane(use, attempt), self.first + rows)
 
-
-class SeededBits:
-    """Philox, a counter-based generator: repeatable, for experiments and tests only."""
-
-    secure = False
-
-    def __init__(self, seed: np.random.SeedSequence) -> None:
-        self._seed = seed
-        self._generator = np.random.Philox(seed)
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        return self._generator.random_raw(count)
-
-    def child(self, label: str) -> SeededBits:
-        key = (*self._seed.spawn_key, *label.encode())
-        return SeededBits(np.random.SeedSequence(self._seed.entropy, spawn_key=key))
+    def _lane(self, use: int, attempt: int) -> int:
+        return self.column << 40 | use << 16 | attempt
 
 
 def source(rng: Rng) -> Bits:
@@ -88,17 +122,12 @@ def source(rng: Rng) -> Bits:
     (True, False)
     """
     if rng is None:
-        return SecureBits()
+        return Bits(os.urandom(32), secure=True)
     if isinstance(rng, np.random.SeedSequence):
-        return SeededBits(rng)
+        return Bits(rng.generate_state(4, np.uint64).astype("<u8").tobytes(), secure=False)
     if isinstance(rng, bool) or not isinstance(rng, (int, np.integer)) or rng < 0:
         raise InputError(
             f"rng must be None or a whole number >= 0, not {type(rng).__name__}.",
             "Leave rng out for secure randomness; give a seed only for experiments.",
         )
-    return SeededBits(np.random.SeedSequence(int(rng)))
-
-
-def uniforms(bits: Bits, count: int) -> FloatArray:
-    """`count` independent uniforms on [0, 1), multiples of 2^-53."""
-    return (bits.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return source(np.random.SeedSequence(int(rng)))

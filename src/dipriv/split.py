@@ -20,10 +20,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv.errors import InputError
-from dipriv.randomness import Bits, SecureBits
+from dipriv.randomness import Bits, Draws, source
 from dipriv.tables import Mask, Table, check_names
 
 _KEY_BYTES = 32
+_KEYED = 1  # the lane of row keys; positions have lane 0
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Split:
     @classmethod
     def new(cls, holdout: float = 0.25, by: str | None = None, bits: Bits | None = None) -> Split:
         """A new split with a fresh key."""
-        words = (bits or SecureBits()).words(_KEY_BYTES // 8)
+        words = (bits or source(None)).words(_KEY_BYTES // 8)
         return cls(check_holdout(holdout), words.astype("<u8").tobytes(), by)
 
     def held_out(self, table: Table) -> Mask:
@@ -58,7 +59,7 @@ class Split:
     def scores(self, table: Table) -> NDArray[np.uint64]:
         """A uniform 64-bit number for each row, a pseudorandom function of its position or key."""
         if self.by is None:
-            return self._of_integers(np.arange(table.rows, dtype=np.int64))
+            return Draws(self._bits, 0, table.rows).words()
         check_names([self.by], table.names, "the split")
         array = table.array(self.by)
         if array.null_count:
@@ -66,7 +67,7 @@ class Split:
                 f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
             )
         if pa.types.is_integer(array.type):
-            return self._of_integers(array.to_numpy(zero_copy_only=False).astype(np.int64))
+            return self._bits.blocks_at(_KEYED, array.to_numpy(zero_copy_only=False).astype(np.int64))[:, 0]
         return self._of_values(array.to_pylist())
 
     def save(self, path: str | Path) -> None:
@@ -85,13 +86,9 @@ class Split:
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
 
-    def _of_integers(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-        blocks = np.zeros((len(numbers), 2), dtype="<i8")  # one AES block a row: a pseudorandom permutation
-        blocks[:, 0] = numbers
-        cipher = Cipher(algorithms.AES(self.key), modes.ECB()).encryptor()  # noqa: S305 (distinct blocks, used as a PRF)
-        return np.frombuffer(cipher.update(blocks.tobytes()), dtype="<u8")[::2]
+    @property
+    def _bits(self) -> Bits:
+        return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
 
     def _of_values(self, values: list[Any]) -> NDArray[np.uint64]:
         digests = [hashlib.blake2b(repr(value).encode(), key=self.key, digest_size=8).digest() for value in values]

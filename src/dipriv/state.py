@@ -32,6 +32,7 @@ _CLASSES: dict[str, type[Any]] = {
         kernels.LaplaceKernel,
         references.ContinuousLaw,
         references.Cubes,
+        references.Guide,
         references.Independent,
         references.IntegerLaw,
         references.LevelsLaw,

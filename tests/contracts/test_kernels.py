@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dipriv.errors import InputError
 from dipriv.kernels import Kernel, Laplace, LaplaceKernel, noisy_uniform_cdf
-from dipriv.kernels.laplace import laplace_noise
-from dipriv.randomness import FloatArray, SecureBits
-from tests.support import bits, dkw, ks, ks_uniform, uniform_rows, vectors
+from dipriv.kernels.discrete_laplace import discrete_laplace
+from dipriv.kernels.laplace import shift_and_flatten
+from dipriv.randomness import Draws, FloatArray, source
+from tests.support import dkw, draws, ks_uniform, uniform_rows, vectors
 
 KERNELS: dict[str, Callable[[float, int], Kernel]] = {
     "laplace": lambda epsilon, p: Laplace().build(epsilon, [f"c{i}" for i in range(p)]),
@@ -26,7 +28,7 @@ every_kernel = pytest.mark.parametrize("build", KERNELS.values(), ids=KERNELS.ke
 def test_uniform_in_uniform_out(build: Callable[[float, int], Kernel], epsilon: float, p: int) -> None:
     n = 200_000
     u = uniform_rows(n, p, seed=1)
-    v = build(epsilon, p).perturb(u, bits(2))
+    v = build(epsilon, p).perturb(u, draws(2, n))
     assert v.shape == (n, p)
     assert np.all((v > 0) & (v < 1))
     assert all(ks_uniform(v[:, column]) < dkw(n) for column in range(p))
@@ -37,9 +39,10 @@ def test_a_wrong_scale_is_noticed(epsilon: float) -> None:
     """Control: G of a scale that is 10% off does not give uniforms back."""
     n = 200_000
     kernel = Laplace().build(epsilon, ["c0"])
-    noisy = uniform_rows(n, 1, seed=1) + laplace_noise(bits(2), n)[:, None] * kernel.scales
-    assert ks_uniform(noisy_uniform_cdf(noisy, kernel.scales)) < dkw(n)
-    assert ks_uniform(noisy_uniform_cdf(noisy, 1.1 * kernel.scales)) > dkw(n)
+    noise = discrete_laplace(draws(2, n), int(kernel.scales[0])) * 2.0 ** -int(kernel.lattice_bits[0])
+    noisy = uniform_rows(n, 1, seed=1)[:, 0] + noise
+    assert ks_uniform(noisy_uniform_cdf(noisy, kernel.noise_scales)) < dkw(n)
+    assert ks_uniform(noisy_uniform_cdf(noisy, 1.1 * kernel.noise_scales)) > dkw(n)
 
 
 @every_kernel
@@ -48,10 +51,13 @@ def test_a_wrong_scale_is_noticed(epsilon: float) -> None:
 def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
     build: Callable[[float, int], LaplaceKernel], epsilon: float, p: int
 ) -> None:
-    """Laplace noise of scale b on [0, 1] has density ratio e^(1/b); the exact sum of 1/b must not exceed ε."""
-    spent = sum(1 / Fraction(float(scale)) for scale in build(epsilon, p).scales)
+    """On 2^K lattice steps noise of scale t has ratio e^(2^K/t); the exact sum of 2^K/t must not exceed ε."""
+    kernel = build(epsilon, p)
+    lattices = zip(kernel.lattice_bits.tolist(), kernel.scales.tolist(), strict=True)
+    spent = sum(Fraction(2**steps, scale) for steps, scale in lattices)
+    assert spent == kernel.spent
     assert spent <= Fraction(epsilon)
-    assert float(spent) == pytest.approx(epsilon, rel=1e-12)
+    assert float(spent) == pytest.approx(epsilon, rel=1e-6)
 
 
 @every_kernel
@@ -59,7 +65,7 @@ def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
 @pytest.mark.parametrize("p", [1, 1000])
 def test_extreme_budgets_and_many_columns_behave(build: Callable[[float, int], Kernel], epsilon: float, p: int) -> None:
     n = max(2, 4000 // p)
-    v = build(epsilon, p).perturb(uniform_rows(n, p, seed=3), bits(4))
+    v = build(epsilon, p).perturb(uniform_rows(n, p, seed=3), draws(4, n))
     assert np.all(np.isfinite(v))
     assert np.all((v > 0) & (v < 1))
     assert ks_uniform(v.ravel()) < dkw(n * p)
@@ -71,18 +77,18 @@ def test_any_input_is_held_to_the_unit_cube(build: Callable[[float, int], Kernel
     kernel = build(1.0, 1)
     wild = np.array([-np.inf, np.nan, -3.0, np.inf, 7.0])[:, None]
     tame = np.array([0.0, 0.0, 0.0, 1.0, 1.0])[:, None]
-    assert np.array_equal(kernel.perturb(wild, bits(5)), kernel.perturb(tame, bits(5)))
+    assert np.array_equal(kernel.perturb(wild, draws(5, 5)), kernel.perturb(tame, draws(5, 5)))
 
 
 @every_kernel
 def test_the_law_is_the_same_seeded_and_secure(build: Callable[[float, int], Kernel]) -> None:
     n = 100_000
     u = np.full((n, 1), 0.2)
-    seeded = build(1.0, 1).perturb(u, bits(6))[:, 0]
-    secure = build(1.0, 1).perturb(u, SecureBits())[:, 0]
+    seeded = build(1.0, 1).perturb(u, draws(6, n))[:, 0]
+    secure = build(1.0, 1).perturb(u, Draws(source(None), 0, n))[:, 0]
     bound = 2 * dkw(n, alarm=5e-7)  # both empirical distributions are within dkw of the same law
     assert stats.ks_2samp(seeded, secure).statistic < bound
-    other = build(1.0, 1).perturb(u + 0.1, SecureBits())[:, 0]
+    other = build(1.0, 1).perturb(u + 0.1, Draws(source(None), 0, n))[:, 0]
     assert stats.ks_2samp(seeded, other).statistic > bound
 
 
@@ -91,12 +97,12 @@ def test_sampled_density_ratio_stays_below_the_promise(epsilon: float) -> None:
     """Two extreme inputs, the best threshold event: its probabilities differ by at most e^ε (within sampling error)."""
     n = 400_000
     kernel = Laplace().build(epsilon, ["c0"])
-    low = kernel.perturb(np.zeros((n, 1)), bits(7))[:, 0]
-    high = kernel.perturb(np.ones((n, 1)), bits(8))[:, 0]
-    thinner = LaplaceKernel(epsilon, kernel.scales / 1.5)
-    low_bad = thinner.perturb(np.zeros((n, 1)), bits(7))[:, 0]
-    high_bad = thinner.perturb(np.ones((n, 1)), bits(8))[:, 0]
-    event = float(noisy_uniform_cdf(np.array(0.0), kernel.scales)[0])
+    low = kernel.perturb(np.zeros((n, 1)), draws(7, n))[:, 0]
+    high = kernel.perturb(np.ones((n, 1)), draws(8, n))[:, 0]
+    thinner = LaplaceKernel(1.6 * epsilon, kernel.lattice_bits, kernel.scales * 2 // 3)
+    low_bad = thinner.perturb(np.zeros((n, 1)), draws(7, n))[:, 0]
+    high_bad = thinner.perturb(np.ones((n, 1)), draws(8, n))[:, 0]
+    event = float(noisy_uniform_cdf(np.array(0.0), kernel.noise_scales)[0])
 
     def audited(inside: int, outside: int) -> float:
         at_least = stats.beta.ppf(1e-6, inside, n - inside + 1)  # Clopper-Pearson
@@ -109,11 +115,22 @@ def test_sampled_density_ratio_stays_below_the_promise(epsilon: float) -> None:
     assert mutant > epsilon  # control: two thirds of the noise breaks the promise
 
 
-def test_noise_is_standard_laplace() -> None:
-    n = 400_000
-    noise = laplace_noise(bits(9), n)
-    assert ks(noise, stats.laplace()) < dkw(n)
-    assert ks(1.02 * noise, stats.laplace(scale=1.06)) > dkw(n)  # control
+def test_a_kernel_that_overspends_cannot_be_built() -> None:
+    kernel = Laplace().build(1.0, ["a", "b"])
+    with pytest.raises(InputError, match="add up to"):
+        LaplaceKernel(1.0, kernel.lattice_bits, kernel.scales - 1)
+    with pytest.raises(InputError, match="needs at least"):
+        Laplace().build(1e-9, ["a"] * 1000)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
+def test_the_compiled_g_is_the_readable_one(epsilon: float) -> None:
+    kernel = Laplace().build(epsilon, ["c0"])
+    steps, b = 2.0 ** int(kernel.lattice_bits[0]), float(kernel.noise_scales[0])
+    z = discrete_laplace(draws(3, 10_000), int(kernel.scales[0]))
+    u, v = uniform_rows(10_000, 1, seed=4)[:, 0], np.empty(10_000)
+    shift_and_flatten(u, z, steps, b, v)
+    np.testing.assert_allclose(v, noisy_uniform_cdf((np.rint(u * steps) + z) / steps, b), rtol=1e-14)
 
 
 def test_g_agrees_with_high_precision_vectors_in_both_tails() -> None:

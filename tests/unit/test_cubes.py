@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dipriv.randomness import FloatArray
-from dipriv.references import Empirical, Grouped, ReferenceRows
+from dipriv.references import Grouped, ReferenceRows
 from dipriv.references.cubes import Cubes
 from tests.support import vectors
 
 
 def fit(v: FloatArray) -> Cubes:
-    return Empirical(edge="paper").fit(ReferenceRows(v, np.full(v.shape[1], -np.inf), ("c",) * v.shape[1]))
+    return Cubes.build(v, np.full(v.shape[1], -np.inf), "paper")
 
 
 def order_statistics(v: FloatArray, column: int) -> list[float]:
@@ -140,5 +140,5 @@ def test_groups_are_the_single_references_side_by_side() -> None:
 
 def test_ties_share_the_gap_below_them() -> None:
     cubes = Cubes.build(np.array([[1.0, 5.0], [2.0, 6.0], [2.0, 7.0]]), np.full(2, -np.inf), "paper")
-    assert cubes.hi[:, 0].tolist() == [1.0, 1.5, 2.0]
+    assert cubes.top.tolist() == [1.0, 1.5, 2.0]
     assert cubes.from_uniform(np.array([[0.5, 0.5], [0.9, 0.5]]))[:, 1].tolist() == [5.5, 6.5]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.codecs.protocol import PRESENT, Cells
-from dipriv.randomness import Bits, FloatArray, uniforms
+from dipriv.randomness import Draws, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class OneHotCodec:
     def lower(self) -> tuple[float, ...]:
         return (0.0,) * self.dims
 
-    def encode(self, cells: Cells, bits: Bits) -> FloatArray:
+    def encode(self, cells: Cells, draws: Draws) -> FloatArray:
         k = np.searchsorted(self.levels, cells.values, side="left")
         state = np.where(np.append(self.levels, self.levels[-1:])[k] == cells.values, k, 0)
         if cells.missing is not None:
@@ -39,7 +39,7 @@ class OneHotCodec:
             for number, kind in enumerate(self.missing):
                 state = np.where(cells.missing == kind, len(self.levels) + number, state)
         dummies = state[:, np.newaxis] == np.arange(1, self.dims + 1)
-        v: FloatArray = dummies + 1.0 - uniforms(bits, dummies.size).reshape(dummies.shape)
+        v: FloatArray = dummies + 1.0 - np.stack([draws.uniforms(use) for use in range(self.dims)], axis=1)
         return v
 
     def decode(self, v: FloatArray) -> Cells:

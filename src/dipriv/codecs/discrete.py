@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs.protocol import Cells, as_column, cast, spread_below
-from dipriv.randomness import Bits, FloatArray
+from dipriv.codecs.protocol import PRESENT, Cells, as_column, cast, spread_below
+from dipriv.jit import jit
+from dipriv.randomness import Draws, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,24 +18,69 @@ class LevelsCodec:
     """Lemma S1 on ranks: level number k (from 0) is spread evenly over (k, k+1], so F_V(k+1) = F(a_k).
 
     The paper spreads a_k over (a_{k-1}, a_k]; the mechanism's law depends on the order of the levels alone,
-    and ranks keep every digit however unequal the spacing.
+    and ranks keep every digit however unequal the spacing. Kinds of missing cells are levels below the others:
+    kind number j fills (-j-1, -j].
     """
 
     levels: NDArray[Any] = field(repr=False)
+    missing: tuple[int, ...] = ()
 
     dims = 1
-    lower = (0.0,)
 
-    def encode(self, cells: Cells, bits: Bits) -> FloatArray:
-        size = len(self.levels)
-        k = np.searchsorted(self.levels, cells.values, side="left")
-        known = (k < size) & (self.levels[np.minimum(k, size - 1)] == cells.values)
-        v = np.where(known, spread_below(k.astype(np.float64) + 1.0, bits), k.astype(np.float64))
-        return as_column(v, cells, self.lower[0])
+    @property
+    def lower(self) -> tuple[float, ...]:
+        return (-float(len(self.missing)),)
+
+    @property
+    def states(self) -> int:
+        """How many unit intervals the line has, counted from `lower`."""
+        return len(self.missing) + len(self.levels)
+
+    def encode(self, cells: Cells, draws: Draws) -> FloatArray:
+        top = self.to_states(cells).astype(np.float64) + (1.0 - len(self.missing))
+        known = np.take(self.levels, np.maximum(top, 1.0).astype(np.int64) - 1) == cells.values
+        beyond = cells.values > self.levels[-1]
+        v = np.where(known, spread_below(top, draws), np.where(beyond, top, top - 1.0))
+        if cells.missing is not None:
+            v = np.where(cells.missing == PRESENT, v, np.where(top <= 0, spread_below(top, draws), self.lower[0]))
+        return v[:, np.newaxis]
 
     def decode(self, v: FloatArray) -> Cells:
-        k = np.clip(np.ceil(v[:, 0]) - 1, 0, len(self.levels) - 1).astype(np.intp)
-        return Cells(self.levels[k])
+        states = np.ceil(v[:, 0] - self.lower[0]) - 1
+        return self.from_states(np.clip(states, 0, self.states - 1).astype(np.int64))
+
+    def to_states(self, cells: Cells) -> NDArray[np.int64]:
+        """The number of each cell's interval; a value that is no level goes with the next level, or the last."""
+        states = np.empty(len(cells), dtype=np.int64)
+        find_levels(cells.values, self.levels, len(self.missing), states)
+        if cells.missing is not None:
+            states[cells.missing != PRESENT] = 0
+            for number, kind in enumerate(self.missing):
+                states[cells.missing == kind] = len(self.missing) - 1 - number
+        return states
+
+    def from_states(self, states: NDArray[np.int64]) -> Cells:
+        """The inverse on levels and kinds of missing cells."""
+        if not self.missing:
+            return Cells(np.take(self.levels, states))
+        kinds = np.array([*self.missing[::-1], PRESENT], dtype=np.uint8)
+        values = np.take(self.levels, np.maximum(states - len(self.missing), 0))
+        return Cells(values, np.take(kinds, np.minimum(states, len(self.missing))))
+
+
+@jit
+def find_levels(values: NDArray[Any], levels: NDArray[Any], offset: int, states: NDArray[np.int64]) -> None:
+    """The first level that is not below each value, held to the last level, counted from `offset`."""
+    last = len(levels) - 1
+    for i in range(len(values)):
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) >> 1
+            if levels[middle] < values[i]:
+                low = middle + 1
+            else:
+                high = middle
+        states[i] = low + offset
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +104,7 @@ class LatticeCodec:
     def lower(self) -> tuple[float, ...]:
         return (self.low,)
 
-    def encode(self, cells: Cells, bits: Bits) -> FloatArray:
+    def encode(self, cells: Cells, draws: Draws) -> FloatArray:
         if cells.values.dtype.kind in "iu":
             n, rest = np.divmod(cells.values, self.whole)
             index = _since(self.origin, n)
@@ -66,7 +112,7 @@ class LatticeCodec:
         else:
             index, between = nearest_index(cells.values.astype(np.float64), self.whole, self.per_unit)
             index = index - self.origin
-        v = np.where(between == 0, spread_below(index, bits), index + between)
+        v = np.where(between == 0, spread_below(index, draws), index + between)
         return as_column(np.maximum(v, self.low), cells, self.low)
 
     def decode(self, v: FloatArray) -> Cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,8 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     missing = _kinds_missing(reference)
     if reference is None or not missing:
         return codec
+    if isinstance(codec, LevelsCodec):
+        return replace(codec, missing=missing)
     low = codec.lower[0]
     scale = _typical(reference.present.astype(np.float64) * codec.scale) if isinstance(codec, RealCodec) else 1.0
     return NullsCodec(codec, missing, low, _power_of_two(max(scale, abs(low) * 2.0**-20)))

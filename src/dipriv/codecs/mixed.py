@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.codecs.protocol import Cells, as_column, cast
-from dipriv.randomness import Bits, FloatArray, uniforms
+from dipriv.randomness import Draws, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,10 @@ class RealCodec:
         floor = max(self.low, self.floor) * self.scale
         return (float(self.line.place(np.array([floor]), np.zeros(1))[0]),)
 
-    def encode(self, cells: Cells, bits: Bits) -> FloatArray:
+    def encode(self, cells: Cells, draws: Draws) -> FloatArray:
         z = np.clip(cells.values.astype(np.float64), self.low, self.high) * self.scale
         if len(self.line.atoms):
-            z = self.line.place(z, 1.0 - uniforms(bits, len(cells)))
+            z = self.line.place(z, 1.0 - draws.uniforms())
         return as_column(z, cells, self.lower[0])
 
     def decode(self, v: FloatArray) -> Cells:

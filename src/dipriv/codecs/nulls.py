@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dipriv.codecs.protocol import PRESENT, Cells, Codec
-from dipriv.randomness import Bits, FloatArray, uniforms
+from dipriv.randomness import Draws, FloatArray
+
+_NULLS = 1  # the lane of its own; the inner codec uses lane 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +30,12 @@ class NullsCodec:
     def lower(self) -> tuple[float, ...]:
         return (self.low - len(self.missing) * self.width,)
 
-    def encode(self, cells: Cells, bits: Bits) -> FloatArray:
-        v = np.maximum(self.inner.encode(cells, bits), self.low)
+    def encode(self, cells: Cells, draws: Draws) -> FloatArray:
+        v = np.maximum(self.inner.encode(cells, draws), self.low)
         if cells.missing is None:
             return v
         v[cells.missing != PRESENT] = self.low
-        spread = self.width * uniforms(bits, len(cells))
+        spread = self.width * draws.uniforms(_NULLS)
         for number, kind in enumerate(self.missing):
             here = cells.missing == kind
             v[here, 0] = self.low - number * self.width - spread[here]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.randomness import Bits, FloatArray, uniforms
+from dipriv.randomness import Draws, FloatArray
 
 PRESENT, NULL, NAN = 0, 1, 2
 """What a cell is: a value, a null, or a floating-point NaN that its table tells apart from null."""
@@ -61,7 +61,7 @@ class Codec(Protocol):
         """The low end of each of these columns; minus infinity where there is none."""
         ...
 
-    def encode(self, cells: Cells, bits: Bits) -> FloatArray:
+    def encode(self, cells: Cells, draws: Draws) -> FloatArray:
         """(n,) cells -> (n, dims) reals."""
         ...
 
@@ -70,9 +70,9 @@ class Codec(Protocol):
         ...
 
 
-def spread_below(n: FloatArray, bits: Bits) -> FloatArray:
+def spread_below(n: FloatArray, draws: Draws) -> FloatArray:
     """Uniform on (n-1, n] for each whole number n, whatever the rounding."""
-    return np.minimum(n, np.maximum(n - uniforms(bits, len(n)), np.nextafter(n - 1.0, np.inf)))
+    return np.minimum(n, np.maximum(n - draws.uniforms(), np.nextafter(n - 1.0, np.inf)))
 
 
 def as_column(v: FloatArray, cells: Cells, low: float) -> FloatArray:

@@ -1,17 +1,31 @@
-"""The paper's kernel: Laplace noise on the uniform scale, brought back to uniform by G (S1.1)."""
+"""The paper's kernel: Laplace noise on the uniform scale, brought back to uniform by G (S1.1), exact on integers.
+
+A column's u is put on the lattice 2^-K {0..2^K} and gets discrete Laplace noise of an integer scale t >= 2^K/ε_l. Two
+rows differ by at most 2^K lattice steps, so the probabilities of any noisy integer differ by a factor of at most
+exp(2^K/t) <= exp(ε_l): a fact about integers that no rounding can change. Floating point starts after the noise.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv.errors import InputError
-from dipriv.randomness import Bits, FloatArray
+from dipriv.jit import jit
+from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace
+from dipriv.kernels.noisy_uniform import cdf_at
+from dipriv.kernels.transition import Transition, laplace_matrix
+from dipriv.randomness import Draws, FloatArray
 
 SMALLEST = 2.0**-53
 """Released uniforms stay inside [SMALLEST, 1 - SMALLEST], so that unbounded laws give finite values."""
+FINEST, COARSEST = 40, 20
+"""The lattice has 2^-40 steps; for tiny budgets coarser ones, down to 2^-20, far below the width of their noise."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,7 @@ class Laplace:
     `shares` weighs the columns: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns not
     named have share 1.
 
-    >>> Laplace({"income": 3.0}).build(1.0, ["age", "income"]).scales.round(3).tolist()
+    >>> Laplace({"income": 3.0}).build(1.0, ["age", "income"]).noise_scales.round(3).tolist()
     [4.0, 1.333]
     """
 
@@ -38,8 +52,10 @@ class Laplace:
     def build(self, epsilon: float, names: Sequence[str]) -> LaplaceKernel:
         if unknown := [name for name in self.shares if name not in names]:
             raise InputError(f"a share is given for {unknown[0]!r}, which is not a column.", "Remove or rename it.")
-        share = np.array([self.shares.get(name, 1.0) / names.count(name) for name in names])
-        return LaplaceKernel(epsilon, _scales(epsilon, share))
+        shares = [Fraction(self.shares.get(name, 1)) / names.count(name) for name in names]
+        lattices = [_lattice(Fraction(epsilon) * share / sum(shares)) for share in shares]
+        steps, scales = zip(*lattices, strict=True)
+        return LaplaceKernel(epsilon, np.array(steps), np.array(scales))
 
     def describe(self) -> str:
         return "laplace" + (" (own budget shares)" if self.shares else "")
@@ -47,55 +63,64 @@ class Laplace:
 
 @dataclass(frozen=True, eq=False)
 class LaplaceKernel:
-    """Independent Laplace noise of the given scales; Σ 1/scale <= ε."""
+    """Column l: lattice steps of 2^-lattice_bits[l], discrete Laplace noise of scale scales[l] steps."""
 
     epsilon: float
-    scales: FloatArray
+    lattice_bits: NDArray[np.int64]
+    scales: NDArray[np.int64]
 
-    def perturb(self, u: FloatArray, bits: Bits) -> FloatArray:
-        held = np.clip(np.nan_to_num(u, nan=0.0), 0.0, 1.0)
-        noise = laplace_noise(bits, u.size).reshape(u.shape) * self.scales
-        return np.clip(noisy_uniform_cdf(held + noise, self.scales), SMALLEST, 1.0 - SMALLEST)
+    def __post_init__(self) -> None:
+        if self.spent > Fraction(self.epsilon):
+            raise InputError(
+                f"the columns' budgets add up to {float(self.spent)!r}, more than epsilon={self.epsilon!r}.",
+                "Build the kernel with Laplace(...).build(epsilon, names).",
+            )
 
+    @property
+    def spent(self) -> Fraction:
+        """The exact total of the columns' budgets, 2^K/t each."""
+        pairs = zip(self.lattice_bits, self.scales, strict=True)
+        return sum((Fraction(1 << int(bits), int(scale)) for bits, scale in pairs), Fraction(0))
 
-def laplace_noise(bits: Bits, count: int) -> FloatArray:
-    """Standard Laplace noise in double precision: a sign bit and -log of a uniform on (0, 1]."""
-    words = bits.words(count)
-    uniform = ((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
-    size: FloatArray = -np.log(uniform)
-    noise: FloatArray = np.where(words & np.uint64(1), size, -size)
-    return noise
+    @property
+    def noise_scales(self) -> FloatArray:
+        """The scales on the unit interval, b = p/ε for even shares."""
+        return np.ldexp(self.scales.astype(np.float64), -self.lattice_bits)
 
+    def perturb(self, u: FloatArray, draws: Draws) -> FloatArray:
+        v = np.empty_like(u)
+        for column, b in enumerate(self.noise_scales):
+            z = discrete_laplace(draws.of_column(column), int(self.scales[column]))
+            shift_and_flatten(u[:, column], z, 2.0 ** int(self.lattice_bits[column]), b, v[:, column])
+        return v
 
-def noisy_uniform_cdf(x: FloatArray, b: FloatArray | float) -> FloatArray:
-    """G of S1.1: the CDF at x of Uniform(0, 1) + Laplace(b), to relative precision in the lower tail.
+    def on_levels(self, probabilities: FloatArray) -> Transition:
+        pi = np.asarray(probabilities, dtype=np.float64)
+        return Transition.of(laplace_matrix(pi, float(self.noise_scales[0])), pi, self.spent)
 
-    The law is symmetric about 1/2, so the survival function is noisy_uniform_cdf(1 - x, b), and only
-    x <= 1/2 has to be computed.
-
-    >>> float(noisy_uniform_cdf(np.array(0.5), 1.0))
-    0.5
-    """
-    below = np.minimum(x, 1.0 - x)
-    half = _lower_half(below, np.asarray(b, dtype=np.float64))
-    return np.where(x <= 0.5, half, 1.0 - half)
-
-
-def _lower_half(x: FloatArray, b: FloatArray) -> FloatArray:
-    """G at x <= 1/2. For b >= 1 the middle is x + b e^(-1/2b) sinh((1/2 - x)/b), which does not cancel."""
-    with np.errstate(over="ignore", under="ignore"):
-        tail = -0.5 * b * np.exp(np.minimum(x, 0.0) / b) * np.expm1(-1.0 / b)
-        inner = np.maximum(x, 0.0)
-        sharp = inner + 0.5 * b * (np.exp(-inner / b) - np.exp((inner - 1.0) / b))
-        flat = inner + b * np.exp(-0.5 / b) * np.sinh(np.minimum((0.5 - inner) / b, 1.0))
-    return np.asarray(np.where(x < 0, tail, np.where(b >= 1.0, flat, sharp)), dtype=np.float64)
+    def of_column(self, column: int) -> LaplaceKernel:
+        """The kernel of one column alone."""
+        bits, scales = self.lattice_bits[column : column + 1], self.scales[column : column + 1]
+        budget = Fraction(1 << int(bits[0]), int(scales[0]))
+        return LaplaceKernel(math.nextafter(float(budget), math.inf), bits, scales)
 
 
-def _scales(epsilon: float, share: FloatArray) -> FloatArray:
-    """Σ share / (ε share_l), rounded up until Σ 1/scale <= ε holds in exact arithmetic."""
-    from fractions import Fraction
+@jit
+def shift_and_flatten(u: FloatArray, z: NDArray[np.int64], steps: float, b: float, v: FloatArray) -> None:
+    """V = G((round(u steps) + z) / steps). What is not inside [0, 1] is held to it, and not-a-number counts as 0."""
+    for i in range(len(u)):
+        held = min(max(u[i], 0.0), 1.0) if u[i] == u[i] else 0.0
+        x = np.float64(np.int64(round(held * steps)) + z[i]) / steps
+        v[i] = min(max(cdf_at(x, b), 2.0**-53), 1.0 - 2.0**-53)
 
-    scales: FloatArray = share.sum() / (epsilon * share)
-    while sum(1 / Fraction(float(scale)) for scale in scales) > Fraction(epsilon):
-        scales = np.nextafter(scales, np.inf)
-    return scales
+
+def _lattice(epsilon: Fraction) -> tuple[int, int]:
+    """(K, t) of a column with this budget: the finest lattice for which t = ceil(2^K/ε) is small enough."""
+    for bits in range(FINEST, COARSEST - 1, -1):
+        scale = math.ceil((1 << bits) / epsilon)
+        if scale <= LARGEST_SCALE:
+            return bits, scale
+    raise InputError(
+        f"a column's budget is {float(epsilon):.3g}; exact noise needs at least {2.0**COARSEST / LARGEST_SCALE:.3g}.",
+        "Use a larger epsilon, or fewer columns.",
+    )

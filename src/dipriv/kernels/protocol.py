@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dipriv.randomness import Bits, FloatArray
+from dipriv.kernels.transition import Transition
+from dipriv.randomness import Draws, FloatArray
 
 
 class Kernel(Protocol):
@@ -19,8 +20,16 @@ class Kernel(Protocol):
     @property
     def epsilon(self) -> float: ...
 
-    def perturb(self, u: FloatArray, bits: Bits) -> FloatArray:
-        """(n, p) -> (n, p), inside the open unit interval."""
+    def perturb(self, u: FloatArray, draws: Draws) -> FloatArray:
+        """(n, p) -> (n, p), inside the open unit interval; column l draws from column l of the rows' bits."""
+        ...
+
+    def of_column(self, column: int) -> Kernel:
+        """The kernel of one column alone."""
+        ...
+
+    def on_levels(self, probabilities: FloatArray) -> Transition:
+        """The kernel's law on a single column of levels with these probabilities, as a transition matrix."""
         ...
 
 

@@ -9,12 +9,14 @@ reference is the case of a single group, appendix S4 that of one group per indiv
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv.jit import jit
 from dipriv.randomness import FloatArray
+from dipriv.references.guide import Guide, find_between, find_one
 
 Edge = Literal["unit-free", "paper"]
 Groups = NDArray[np.intp]
@@ -22,11 +24,12 @@ Groups = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Cubes:
-    """Boxes of the reference rows, sorted by group and first column; group g owns rows starts[g]:starts[g+1]."""
+    """Boxes sorted by group and first column: bounds[q, l] = (lo, hi); group g owns boxes starts[g]:starts[g+1]."""
 
-    lo: FloatArray = field(repr=False)
-    hi: FloatArray = field(repr=False)
-    starts: NDArray[np.intp] = field(repr=False)
+    bounds: FloatArray = field(repr=False)
+    starts: NDArray[np.int64] = field(repr=False)
+    top: FloatArray = field(repr=False)
+    guide: Guide = field(repr=False)
 
     @classmethod
     def build(cls, v: FloatArray, lower: FloatArray, edge: Edge, groups: Groups | None = None) -> Cubes:
@@ -38,55 +41,92 @@ class Cubes:
         m, p = v.shape
         group = np.zeros(m, dtype=np.intp) if groups is None else groups
         count = int(group.max()) + 1
-        lo, hi = np.empty_like(v), np.empty_like(v)
+        bounds = np.empty((m, p, 2))
         order = np.empty(0, dtype=np.intp)
         for column in reversed(range(p)):  # the first column comes last and leaves its order
-            order = np.lexsort((v[:, column], group))
-            below, above = _intervals(v[order, column], group[order], count, float(lower[column]), edge)
-            lo[order, column], hi[order, column] = below, above
-        starts = np.searchsorted(group[order], np.arange(count + 1))
-        return cls(lo[order], hi[order], starts)
-
-    def to_uniform(self, v: FloatArray, groups: Groups | int = 0) -> FloatArray:
-        """Forward: C(x_1), and for l >= 2 C(x_l | x_1..x_{l-1}), which is 0 where no box holds the earlier columns."""
-        first, last = self.starts[groups], self.starts[np.add(groups, 1)]
-        q = self._box_of(v[:, 0], first, last)
-        rank = q - first
-        q = np.minimum(q, last - 1)
-        u = np.empty_like(v)
-        inside = np.ones(len(v), dtype=bool)
-        for column in range(v.shape[1]):
-            x, lo, hi = v[:, column], self.lo[q, column], self.hi[q, column]
-            part = _fraction(x, lo, hi)
-            u[:, column] = (
-                (np.minimum(rank, last - first - 1) + part) / (last - first) if column == 0 else part * inside
+            order = np.argsort(v[:, column]) if groups is None else np.lexsort((v[:, column], group))
+            bounds[order, column, 0], bounds[order, column, 1] = _intervals(
+                v[order, column], group[order], count, float(lower[column]), edge
             )
-            inside &= (lo < x) & (x <= hi)
+        bounds = bounds[order]
+        top = bounds[:, 0, 1].copy()
+        starts = np.searchsorted(group[order], np.arange(count + 1)).astype(np.int64)
+        return cls(bounds, starts, top, Guide.over(top if count == 1 else top[:1]))
+
+    def to_uniform(self, v: FloatArray, groups: Groups | None = None) -> FloatArray:
+        """Forward: C(x_1), and for l >= 2 C(x_l | x_1..x_{l-1}), which is 0 where no box holds the earlier columns."""
+        u = np.empty_like(v)
+        guide = self.guide
+        if groups is None:
+            forward(v, self.bounds, self.top, guide.starts, guide.origin, guide.cells_per_unit, guide.by_order, u)
+        else:
+            forward_in_groups(v, self.bounds, self.top, self.starts, groups, u)
         return u
 
-    def from_uniform(self, u: FloatArray, groups: Groups | int = 0) -> FloatArray:
+    def from_uniform(self, u: FloatArray, groups: Groups | None = None) -> FloatArray:
         """Backward: the first column picks the box, and each column its place inside that box."""
-        first, last = self.starts[groups], self.starts[np.add(groups, 1)]
-        place = u[:, 0] * (last - first)
-        rank = np.clip(np.ceil(place) - 1, 0, last - first - 1)
-        q = first + rank.astype(np.intp)
         v = np.empty_like(u)
-        for column in range(u.shape[1]):
-            part = np.clip(place - rank, 0.0, 1.0) if column == 0 else u[:, column]
-            v[:, column] = _between(self.lo[q, column], self.hi[q, column], part)
+        backward(u, self.bounds, self.starts, np.zeros(0, dtype=np.intp) if groups is None else groups, v)
         return v
 
-    def _box_of(self, x: FloatArray, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The first box of the row's group whose upper end is not below x, or `last`: one bisection for all rows."""
-        top = self.hi[:, 0]
-        if np.ndim(first) == 0:
-            return first + np.searchsorted(top[first:last], x, side="left")
-        low, high = first.copy(), last.copy()
-        while np.any(low < high):
-            middle = (low + high) // 2
-            right = (low < high) & (top[np.minimum(middle, len(top) - 1)] < x)
-            low, high = np.where(right, middle + 1, low), np.where(right | (low >= high), high, middle)
-        return low
+
+@jit
+def forward(
+    v: FloatArray,
+    bounds: FloatArray,
+    top: FloatArray,
+    starts: NDArray[Any],
+    origin: float,
+    cells_per_unit: float,
+    by_order: bool,
+    u: FloatArray,
+) -> None:
+    for i in range(len(v)):
+        q = find_one(v[i, 0], top, starts, origin, cells_per_unit, by_order)
+        forward_row(v[i], bounds, 0, len(top), q, u[i])
+
+
+@jit
+def forward_in_groups(
+    v: FloatArray, bounds: FloatArray, top: FloatArray, starts: NDArray[np.int64], groups: Groups, u: FloatArray
+) -> None:
+    for i in range(len(v)):
+        first, last = starts[groups[i]], starts[groups[i] + 1]
+        forward_row(v[i], bounds, first, last, find_between(v[i, 0], top, first, last), u[i])
+
+
+@jit
+def forward_row(x: FloatArray, bounds: FloatArray, first: int, last: int, q: int, u: FloatArray) -> None:
+    """One row's conditional CDFs, given its box q among first..last by the first column."""
+    q = min(q, last - 1)
+    inside = True
+    for column in range(len(x)):
+        lo, hi = bounds[q, column, 0], bounds[q, column, 1]
+        if x[column] >= hi:
+            part = 1.0
+        elif x[column] <= lo:
+            part = 0.0
+        else:  # halves first, so that 1e308 - (-1e308) does not overflow
+            part = (0.5 * x[column] - 0.5 * lo) / (0.5 * hi - 0.5 * lo)
+        if column == 0:
+            u[0] = (q - first + part) / (last - first)
+        else:
+            u[column] = part if inside else 0.0
+        inside = inside and lo < x[column] <= hi
+
+
+@jit
+def backward(u: FloatArray, bounds: FloatArray, starts: NDArray[np.int64], groups: Groups, v: FloatArray) -> None:
+    first, last = starts[0], starts[1]
+    for i in range(len(u)):
+        if len(groups):
+            first, last = starts[groups[i]], starts[groups[i] + 1]
+        place = u[i, 0] * (last - first)
+        rank = min(max(int(np.ceil(place)) - 1, 0), last - first - 1)
+        for column in range(u.shape[1]):
+            part = min(max(place - rank, 0.0), 1.0) if column == 0 else u[i, column]
+            lo, hi = bounds[first + rank, column, 0], bounds[first + rank, column, 1]
+            v[i, column] = min(max((1.0 - part) * lo + part * hi, lo), hi)
 
 
 def _intervals(v: FloatArray, group: Groups, count: int, lower: float, edge: Edge) -> tuple[FloatArray, FloatArray]:
@@ -120,13 +160,6 @@ def _edges(v: FloatArray, group: Groups, count: int, lower: float, edge: Edge) -
         usual = float(v.max() - v.min()) / len(v) or abs(float(v[0])) * 2.0**-10 or 1.0
     edges = np.maximum(lower, smallest - np.where(gap > 0, gap, usual))
     return np.minimum(edges, smallest)
-
-
-def _fraction(x: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
-    """(x - lo) / (hi - lo) held to [0, 1]; halves first, so that 1e308 - (-1e308) does not overflow."""
-    width = 0.5 * hi - 0.5 * lo
-    beyond = 0.5 * np.clip(x, lo, hi) - 0.5 * lo
-    return np.where(x >= hi, 1.0, beyond / np.where(width > 0, width, 1.0))
 
 
 def _between(lo: FloatArray, hi: FloatArray, part: FloatArray) -> FloatArray:

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from dipriv.errors import InputError
 from dipriv.references.cubes import Cubes, Edge
+from dipriv.references.known import Independent
+from dipriv.references.laws import LevelsLaw
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Kind
 
@@ -16,8 +20,9 @@ from dipriv.schema import Kind
 class Empirical:
     """Reference rows spread over boxes; fitted on a hold-out, on a public table, or on rows of your own.
 
-    With several columns each released row is close to one reference row, so reference rows that are not
-    public come out nearly verbatim: the guarantee says so.
+    A single column of levels has their relative frequencies, spread as in Lemma S1, for its law. With several
+    columns each released row is close to one reference row, so reference rows that are not public come out nearly
+    verbatim: the guarantee says so.
 
     `edge` is where the lowest box starts: "unit-free" (one mean gap below the minimum) or "paper" (one unit
     below). `order` is the order of the chain rule: as given, a list of column names, or "random".
@@ -36,8 +41,12 @@ class Empirical:
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
 
-    def fit(self, rows: ReferenceRows) -> Cubes:
-        return Cubes.build(rows.v, rows.lower, self.edge)
+    def fit(self, rows: ReferenceRows) -> Cubes | Independent:
+        states = rows.states[0] if len(rows.states) == 1 else None
+        if states is None or self.edge == "paper":
+            return Cubes.build(rows.v, rows.lower, self.edge)
+        counts = np.bincount((np.ceil(rows.v[:, 0] - rows.lower[0]) - 1).astype(np.intp), minlength=states)
+        return Independent((LevelsLaw.on_line(float(rows.lower[0]), counts),))
 
     def describe(self) -> str:
         return "empirical distribution of the reference rows"

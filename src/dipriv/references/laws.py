@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv.codecs.mixed import MixedLine
 from dipriv.errors import InputError
@@ -67,28 +68,41 @@ class IntegerLaw:
 
 @dataclass(frozen=True, eq=False)
 class LevelsLaw:
-    """Lemma S1 on ranks: level number k has probability p[k] on (k, k+1]."""
+    """Lemma S1 on ranks: state number k has probability p[k] on (low + k, low + k + 1]."""
 
-    levels: tuple[int | float, ...] = field(repr=False)
-    cumulative: FloatArray = field(repr=False)
+    probabilities: FloatArray = field(repr=False)
+    low: float = 0.0
+    levels: tuple[int | float, ...] = field(repr=False, default=())
 
     @classmethod
     def of(cls, levels: FloatArray, probabilities: FloatArray) -> LevelsLaw:
+        """The law on listed levels."""
         order = np.argsort(levels)
         p = np.asarray(probabilities, dtype=np.float64)[order]
-        return cls(tuple(np.asarray(levels)[order].tolist()), np.concatenate([[0.0], np.cumsum(p / p.sum())]))
+        return cls(p / p.sum(), 0.0, tuple(np.asarray(levels)[order].tolist()))
+
+    @classmethod
+    def on_line(cls, low: float, counts: NDArray[np.intp]) -> LevelsLaw:
+        """The law of observed counts, on a line whose states start at `low`."""
+        return cls(counts / counts.sum(), low)
+
+    @property
+    def cumulative(self) -> FloatArray:
+        return np.concatenate([[0.0], np.cumsum(self.probabilities)])
 
     @property
     def kind(self) -> Discrete:
         return Discrete(levels=self.levels)
 
     def cdf(self, v: FloatArray) -> FloatArray:
-        return np.interp(v, np.arange(len(self.cumulative)), self.cumulative)
+        return np.interp(v - self.low, np.arange(len(self.cumulative)), self.cumulative)
 
     def ppf(self, u: FloatArray) -> FloatArray:
-        k = np.minimum(np.searchsorted(self.cumulative[1:], u, side="left"), len(self.levels) - 1)
-        below, above = self.cumulative[k], self.cumulative[k + 1]
-        v: FloatArray = k + np.clip((u - below) / np.where(above > below, above - below, 1.0), 0.0, 1.0)
+        cumulative = self.cumulative
+        k = np.minimum(np.searchsorted(cumulative[1:], u, side="left"), len(self.probabilities) - 1)
+        below, mass = cumulative[k], self.probabilities[k]
+        inside = np.clip((u - below) / np.where(mass > 0, mass, 1.0), np.finfo(np.float64).tiny, 1.0)
+        v: FloatArray = self.low + np.maximum(k + inside, np.nextafter(k.astype(np.float64), np.inf))
         return v
 
 
