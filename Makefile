@@ -21,7 +21,7 @@ demo: $(STAMP)  ## privatize a real table; writes demo/
 	$(BIN)/python examples/demo.py
 
 test: lint  ## all checks: ruff, mypy, import-linter, pytest
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto
 
 lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

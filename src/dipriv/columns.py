@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dipriv.arrow import meaning
 from dipriv.codecs import Cells, Codec, fit_codec, infer_kind
@@ -47,11 +48,10 @@ class FittedColumn:
         found = table.column(self.name)
         _check_same_type(self.facts, found)
         labels = found.labels
-        if self.labels is not None and labels is not None and self.labels.to_pylist() != labels.to_pylist():
+        if self.labels is not None and labels is not None and set(self.labels.to_pylist()) - set(labels.to_pylist()):
             raise ReferenceRowsError(
-                f"column {self.name!r} has {len(labels)} categories here that differ from the {len(self.labels)} of "
-                "the reference.",
-                "Give both columns the same categories in the same order.",
+                f"column {self.name!r}: reference rows have labels that are not among its {len(labels)} categories.",
+                "Add these categories to the column, or leave such rows out of the reference.",
             )
         if getattr(self.codec, "missing", ()) and not found.nullable:
             raise ReferenceRowsError(
@@ -72,8 +72,12 @@ def fit_columns(
             )
     if reference is not None:
         _check_reference(columns, reference)
-    declared = {**schema, **lawful}
-    fitted = [_fit_column(column, declared.get(column.name), reference) for column in columns]
+    fitted = [
+        _of_law(column, lawful[column.name])
+        if column.name in lawful
+        else _fit_column(column, schema.get(column.name), reference)
+        for column in columns
+    ]
     if lawful and reference is not None:
         refuse_nulls([(column.name, column.cells(reference)) for column in fitted])
     return fitted
@@ -85,7 +89,7 @@ def infer(table: Table, names: Sequence[str]) -> Schema:
     for name in names:
         column = table.column(name)
         labels = _labels_of(column, None, table)
-        kinds[name] = _with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), column, labels)
+        kinds[name] = _with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), labels)
     return Schema(kinds)
 
 
@@ -99,13 +103,16 @@ def refuse_nulls(columns: Sequence[tuple[str, Cells]]) -> None:
             )
 
 
+def _of_law(column: Column, kind: Kind) -> FittedColumn:
+    """A column whose law is given: nothing of it is read from rows."""
+    return FittedColumn(column, kind, None, fit_codec(column.name, kind, column.storage, None, None))
+
+
 def _fit_column(column: Column, declared: Kind | None, reference: Table | None) -> FittedColumn:
+    if reference is None:
+        raise SchemaError(f"column {column.name!r} has no law and no rows may be read.", "Give it a law.")
     labels = _labels_of(column, declared, reference)
     count = None if labels is None else len(labels)
-    if reference is None:
-        if declared is None:
-            raise SchemaError(f"column {column.name!r} has no kind and no rows may be read.", "Declare its kind.")
-        return FittedColumn(column, declared, labels, fit_codec(column.name, declared, column.storage, count, None))
     seen = _stored(column, _some(column.name, reference.cells(column.name, labels)))
     if labels is not None and np.any(seen.present < 0):
         raise SchemaError(
@@ -114,11 +121,15 @@ def _fit_column(column: Column, declared: Kind | None, reference: Table | None) 
         )
     kind = declared or infer_kind(column.storage, seen)
     codec = fit_codec(column.name, kind, column.storage, count, seen)
-    return FittedColumn(column, _with_levels(kind, column, labels), labels, codec)
+    return FittedColumn(column, _with_levels(kind, labels), labels, codec)
 
 
-def _labels_of(column: Column, declared: Kind | None, reference: Table | None) -> pa.Array | None:
-    """The labels of a text or categorical column: of its type, of the schema, or of the reference rows."""
+def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Array | None:
+    """The labels of a text or categorical column: those of the schema, else those met in the reference rows.
+
+    Where the column's type lists categories they give the order, but a category that no reference row has is left out:
+    it cannot be released, and a list made from private rows must not travel with a public reference.
+    """
     if column.storage.family != "label":
         return None
     levels = declared.levels if isinstance(declared, Categorical) else None
@@ -129,19 +140,25 @@ def _labels_of(column: Column, declared: Kind | None, reference: Table | None) -
                 f"{len(column.labels)} categories of its type.",
                 "Leave the levels out, or change the column's categories.",
             )
-        return column.labels
+        seen = distinct_labels(reference.array(column.name))
+        if not set(seen.to_pylist()) <= set(column.labels.to_pylist()):
+            raise SchemaError(
+                f"column {column.name!r}: reference rows hold labels outside its {len(column.labels)} levels.",
+                "Complete the levels, or correct the rows.",
+            )
+        return column.labels.filter(pc.is_in(column.labels, value_set=seen.cast(column.labels.type)))
     if levels is not None:
         if not all(isinstance(level, str) for level in levels):
             raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
         return pa.array(levels, pa.large_string())
-    return None if reference is None else distinct_labels(reference.array(column.name))
+    return distinct_labels(reference.array(column.name))
 
 
-def _with_levels(kind: Kind, column: Column, labels: pa.Array | None) -> Kind:
+def _with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
     """The kind with its labels written out, where a schema can hold them."""
     if not isinstance(kind, Categorical) or labels is None:
         return kind
-    levels = column.label_values or tuple(labels.to_pylist())
+    levels = tuple(labels.to_pylist())
     return replace(kind, levels=levels) if all(isinstance(level, str | int | float) for level in levels) else kind
 
 

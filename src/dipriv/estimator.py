@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dipriv import fitting, local, release, tables
-from dipriv.errors import DisclosureError
+from dipriv.errors import DisclosureError, InputError
 from dipriv.guarantee import check_epsilon
 from dipriv.promise import Origin, local_promise, promise
 from dipriv.randomness import Rng, source
@@ -56,9 +56,9 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> DIP:
         """Learn from reference rows `X` (their names and types alone with a known law or a public table)."""
         epsilon = check_epsilon(self.epsilon)
-        recipe, noise = release.as_recipe(self.reference), release.as_kernel(self.kernel)
+        recipe, noise = release.as_recipe(self.reference, self.public), release.as_kernel(self.kernel)
         table = tables.read(X)
-        names = release.select(table, recipe, self.columns, self.keep)
+        names = release.select(table, self.columns, self.keep, aside=(getattr(recipe, "by", None),))
         declared = release.as_schema(self.schema, names)
         facts = [table.column(name) for name in names]
         bits = source(self.rng)
@@ -81,6 +81,11 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = tables.read(X)
         tables.check_names(self.keep, table.names, "keep")
         self.fitted_.check(table)
+        if table.names != tuple(self.feature_names_in_):
+            raise InputError(
+                f"the {len(table.names)} columns are not those that fit saw, in their order ({self.n_features_in_}).",
+                "Pass the columns of fit in the same order; feature_names_in_ lists them.",
+            )
         if not self.origin_.is_public and self._is_reference(table):
             raise DisclosureError(
                 "these are the rows that DIP was fitted on; they have no formal protection and must not be released.",
@@ -98,7 +103,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: only for a known law or a public table."""
-        recipe = release.as_recipe(self.reference)
+        recipe = release.as_recipe(self.reference, self.public)
         if self.public is None and recipe.source != "nothing":
             raise DisclosureError(
                 "fit_transform would release the rows that the reference is fitted on.",
@@ -121,7 +126,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "exporting it would publish them.",
                 "Fit with public=table or a known law, and export that.",
             )
-        recipe, noise = release.as_recipe(self.reference), release.as_kernel(self.kernel)
+        recipe, noise = release.as_recipe(self.reference, self.public), release.as_kernel(self.kernel)
         local.save(path, self.fitted_, local_promise(recipe, noise, self.fitted_, self.origin_))
 
     def _is_reference(self, table: tables.Table) -> bool:

@@ -33,6 +33,7 @@ class Fitted:
     nulls_have_mass: bool = True
     by: str | None = None
     groups: pa.Array | None = field(repr=False, default=None)
+    declared: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +121,7 @@ def fit(
         codes = group_codes(reference.array(by), groups)
     states = tuple(getattr(codecs[0], "states", None) for _ in order) if len(order) == 1 else (None,) * len(order)
     fitted = recipe.fit(ReferenceRows(v, lower, chained, codes, states))
-    return Fitted(tuple(columns), fitted, kernel.build(epsilon, chained), order, not lawful, by, groups)
+    return Fitted(tuple(columns), fitted, kernel.build(epsilon, chained), order, not lawful, by, groups, tuple(schema))
 
 
 def _checked(order: Order, names: Sequence[str]) -> Order:

@@ -50,12 +50,12 @@ class Guarantee:
         local = self.model == "local"
         name = "local differential privacy" if local else "differential privacy"
         lines = [
-            f"Guarantee: ε = {self.epsilon:g} {name} (δ = {self.delta:g}).",
+            f"Guarantee: ε = {_plain(self.epsilon)} {name} (δ = {_plain(self.delta)}).",
             f"  Protects:   {self.protects}.",
             f"  Means:      replacing {self.unit} by any other changes the probability of any release by a factor of "
             f"at most e^ε = {_factor(self.epsilon)}.",
-            f"  Attacker:   a test of one row's true value at level 5% has power at most {self.power():.1%} "
-            f"after this release, {self.power(releases=2):.1%} after two.",
+            f"  Attacker:   a test of one row's true value at level 5% has power at most {_percent(self.power())} "
+            f"after this release, {_percent(self.power(releases=2))} after two.",
             f"  Method:     {self.kernel} kernel, reference: {self.reference}.",
         ]
         if not self.secure_randomness:
@@ -66,8 +66,23 @@ class Guarantee:
         return "\n".join(lines)
 
 
+def _plain(number: float) -> str:
+    """All digits of a number, without a trailing ".0"."""
+    return repr(float(number)).removesuffix(".0")
+
+
+def _percent(share: float) -> str:
+    """A bound in percent with one decimal, rounded up."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}%"
+
+
 def _factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.4g}" if epsilon < 700 else "a number too large to print"
+    """e^ε to four digits, rounded up."""
+    if epsilon >= 700:
+        return "a number too large to print"
+    value = math.exp(epsilon)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:.4g}"
 
 
 def check_epsilon(epsilon: object) -> float:

@@ -5,13 +5,14 @@ The same mechanism, row by row, with noise drawn where the record is: ε-local d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from dipriv import state, tables
+from dipriv.columns import FittedColumn
 from dipriv.errors import InputError
 from dipriv.fitting import Fitted
 from dipriv.guarantee import Guarantee
@@ -24,10 +25,11 @@ class Local:
 
     fitted: Fitted = field(repr=False)
     guarantee: Guarantee
+    rng: Rng = None
 
-    def privatize(self, record: Any, rng: Rng = None) -> Any:
+    def privatize(self, record: Any) -> Any:
         """Release one record, {column: value}, or a table of records; the same form comes back."""
-        bits = source(rng)
+        bits = source(self.rng)
         if not isinstance(record, dict):
             return self.fitted.release(tables.read(record), (), bits)
         table = tables.read(self._table(record))
@@ -61,11 +63,12 @@ def save(path: str | Path, fitted: Fitted, promise: Guarantee) -> None:
     """Write a public reference. The caller has made sure that it is public."""
     content = {
         "format": 1,
-        "columns": fitted.columns,
+        "columns": tuple(_without_categories(column) for column in fitted.columns),
         "reference": fitted.reference,
         "kernel": fitted.kernel,
         "order": fitted.order,
         "nulls_have_mass": fitted.nulls_have_mass,
+        "declared": fitted.declared,
         "guarantee": promise,
     }
     data = state.dump(content)
@@ -75,13 +78,18 @@ def save(path: str | Path, fitted: Fitted, promise: Guarantee) -> None:
     partial.replace(path)
 
 
-def load(path: str | Path) -> Local:
-    """Read a reference that `DIP.export_local` wrote."""
+def _without_categories(column: FittedColumn) -> FittedColumn:
+    """The labels of the public reference stay; the categories of the table that was fitted with it do not."""
+    return replace(column, facts=replace(column.facts, labels=None, label_values=None))
+
+
+def load(path: str | Path, rng: Rng = None) -> Local:
+    """Read a reference that `DIP.export_local` wrote. A seed is for experiments and voids the guarantee."""
     content = state.load(Path(path).read_bytes())
     try:
         if content.pop("format") != 1:
             raise InputError("the file has a newer format than this version of dipriv reads.", "Upgrade dipriv.")
-        promise = content.pop("guarantee")
-        return Local(Fitted(**content), promise)
+        promise = replace(content.pop("guarantee"), secure_randomness=rng is None)
+        return Local(Fitted(**content), promise, rng)
     except (KeyError, TypeError, AttributeError):
         raise InputError("this is not a file that dipriv exported.", "Export it again with export_local.") from None

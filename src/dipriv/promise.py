@@ -19,6 +19,7 @@ class Origin:
     source: Literal["law", "public", "holdout", "groups", "fit"]
     held: int = 0
     released: int = 0
+    split_by: str | None = None
 
     @property
     def is_public(self) -> bool:
@@ -44,7 +45,7 @@ def promise(
         protects=origin.protects,
         kernel=kernel.describe(),
         reference=_reference(recipe, origin),
-        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, keep)),
+        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, origin, keep)),
         secure_randomness=secure,
     )
 
@@ -58,6 +59,10 @@ def local_promise(recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: 
         reference=_reference(recipe, origin),
         conditions=(
             *_reference_conditions(recipe, fitted, origin),
+            *(
+                [f"what the schema declares is public, for {', '.join(map(repr, fitted.declared))}"]
+                * bool(fitted.declared)
+            ),
             "the record is privatized once, where it is: each further release of it adds its ε",
         ),
         model="local",
@@ -76,20 +81,30 @@ def _reference_conditions(recipe: Recipe, fitted: Fitted, origin: Origin) -> lis
     if origin.source == "public":
         return ["the public table is public indeed, and was not made from these rows"]
     said = ["reference rows are never released, and any further release holds out the same rows"]
-    if len(fitted.order) > 1 and recipe.describe().startswith("empirical"):
+    if recipe.exposes(len(fitted.order)):
         said.append(
-            "it is accepted that, with several columns, released rows lie close to reference rows, which may so be "
-            "published nearly verbatim"
+            "it is accepted that released rows lie close to single reference rows, which may so be published nearly "
+            "verbatim"
         )
     said.append("levels, atoms, steps and nulls not declared in a schema were read from the reference rows")
     return said
 
 
-def _table_conditions(fitted: Fitted, keep: Sequence[str]) -> list[str]:
+def _table_conditions(fitted: Fitted, origin: Origin, keep: Sequence[str]) -> list[str]:
     said = ["column names and types, the number and order of the rows, and any index are public"]
+    if fitted.declared:
+        said.append(f"what the schema declares is public, for {', '.join(map(repr, fitted.declared))}")
     if any(column.facts.labels is not None for column in fitted.columns):
         said.append("the categories listed in the types of columns are public")
     if keep:
         said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")
-    said.append("each person has one row: several rows of a person are protected one by one, not together")
+    if origin.split_by is not None:
+        said.append(f"column {origin.split_by!r}, which decides which rows are held out, is public")
+    if fitted.by is not None:
+        said.append(
+            f"column {fitted.by!r}, which says whose reference a row uses, is public; rows are protected one by one, "
+            "several rows of one group not together"
+        )
+    else:
+        said.append("each person has one row: several rows of a person are protected one by one, not together")
     return said

@@ -68,12 +68,12 @@ def privatize(
     frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
     epsilon : total privacy budget of a row, over all its columns.
     reference : "holdout" (empirical distribution of a random hold-out that is not released) or a recipe from
-        `dipriv.references`.
+        `dipriv.references`; with `public`, the empirical distribution of that table unless told otherwise.
     kernel : "laplace", or `dipriv.kernels.Laplace(shares)` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows.
     columns : the columns to privatize and release; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
-    holdout, split : the share of rows to hold out, or the split of an earlier release of this table.
+    holdout, split : the share of rows to hold out, or, instead, the split of an earlier release of this table.
     public : a public table with the same columns; the reference is fitted on it and every row is released.
     rng : leave out for secure randomness; a seed is for experiments and voids the guarantee.
 
@@ -84,10 +84,12 @@ def privatize(
     (['age', 'smokes'], 1.0)
     """
     epsilon = check_epsilon(epsilon)
-    recipe, noise = as_recipe(reference), as_kernel(kernel)
+    recipe, noise = as_recipe(reference, public), as_kernel(kernel)
     bits = source(rng)
     table = tables.read(frame)
-    names = select(table, recipe, columns, keep)
+    if as_split(split) is not None and (public is not None or recipe.source == "nothing"):
+        raise InputError("a split is given, but nothing is held out with this reference.", "Leave split out.")
+    names = select(table, columns, keep, aside=(getattr(recipe, "by", None), split.by if split else None))
     declared = as_schema(schema, names)
     facts = [table.column(name) for name in names]
     held = np.zeros(table.rows, dtype=bool)
@@ -96,14 +98,14 @@ def privatize(
     if public is not None:
         fitted_on, source_of = public_rows(public, recipe), "public"
     elif recipe.source != "nothing":
-        split = as_split(split) or Split.new(holdout, bits=bits.child("split"))
+        split = split or Split.new(holdout, bits=bits.child("split"))
         source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
         held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
         fitted_on = _hold_out(table, held)
     fitted = fitting.fit(recipe, noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
     released = table.take(~held) if held.any() else table
     data = fitted.release(released, keep, bits.child("noise"), progress)
-    origin = Origin(source_of, table.rows - released.rows, released.rows)
+    origin = Origin(source_of, table.rows - released.rows, released.rows, split.by if split else None)
     said = promise(recipe, noise, fitted, origin, keep, secure=bits.secure)
     return Release(data, said, fitted.schema, np.flatnonzero(~held), split if held.any() else None)
 
@@ -118,8 +120,10 @@ def infer_schema(frame: Any) -> Schema:
     return infer(table, table.names)
 
 
-def as_recipe(reference: ReferenceLike) -> Recipe:
-    """The recipe that a name or an object stands for."""
+def as_recipe(reference: ReferenceLike, public: Any = None) -> Recipe:
+    """The recipe that a name or an object stands for; a public table has the empirical one unless told otherwise."""
+    if reference == "private" and public is not None:
+        return Empirical()
     if reference == "private":
         raise InputError(
             'reference="private" (every row protected, no hold-out) is not available in this version.',
@@ -166,16 +170,17 @@ def as_schema(schema: SchemaLike, names: Sequence[str]) -> Schema:
     return declared
 
 
-def select(table: Table, recipe: Recipe, columns: Sequence[str] | None, keep: Sequence[str]) -> tuple[str, ...]:
-    """The columns to privatize, in the table's order."""
+def select(
+    table: Table, columns: Sequence[str] | None, keep: Sequence[str], aside: Sequence[str | None]
+) -> tuple[str, ...]:
+    """The columns to privatize, in the order of `columns`, else of the table; `aside` are used but not privatized."""
     for where, asked in (("columns", () if columns is None else columns), ("keep", keep)):
         if isinstance(asked, str):
             raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{asked!r}].")
         tables.check_names(asked, table.names, where)
     if both := set(columns or ()) & set(keep):
         raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
-    aside = {*keep, recipe.by} if isinstance(recipe, Grouped) else set(keep)
-    names = tuple(name for name in table.names if (columns is None or name in columns) and name not in aside)
+    names = tuple(name for name in columns or table.names if name not in {*keep, *aside})
     if not names:
         raise InputError("no column is left to privatize.", "Name fewer columns in keep, or more in columns.")
     return names

@@ -65,7 +65,7 @@ class Continuous(_Described):
 class Discrete(_Described):
     """A number with a countable support: the listed `levels`, or all multiples of `step`.
 
-    With neither, the levels are those of the reference rows. `step` is a whole number or 0.1, 0.01, ...
+    With neither, the levels are those of the reference rows. `step` has at most nine decimals.
 
     >>> Discrete(levels=(0, 1, 2.5)), Discrete(step=0.01)
     (Discrete(levels=3), Discrete(step=0.01))
@@ -82,14 +82,16 @@ class Discrete(_Described):
                 raise SchemaError("Discrete has both levels and step.", "Give one of them.")
         if self.step is not None and lattice(self.step) is None:
             raise SchemaError(
-                f"Discrete(step={self.step!r}) is neither a whole number >= 1 nor a power of ten down to 1e-9.",
-                "Use a step such as 1, 5 or 0.01, or list the levels.",
+                f"Discrete(step={self.step!r}) is not a positive number with at most nine decimals.",
+                "Use a step such as 1, 5 or 0.25, or list the levels.",
             )
 
 
 @dataclass(frozen=True, repr=False)
 class Mixed(_Described):
     """A real number that takes some values (`atoms`) with positive probability: zero income, a top code.
+
+    `unit` is the length of the interval that stands for an atom on the line, by default the column's scale.
 
     >>> Mixed(atoms=(0.0,))
     Mixed(atoms=1)
@@ -98,6 +100,7 @@ class Mixed(_Described):
     atoms: tuple[float, ...] | None = None
     lower: float | None = None
     upper: float | None = None
+    unit: float | None = None
     name: ClassVar[str] = "mixed"
 
     def __post_init__(self) -> None:
@@ -246,18 +249,17 @@ class Schema(Mapping[str, Kind]):
 
 
 def lattice(step: int | float) -> tuple[int, int] | None:
-    """`step` as a pair (whole, per_unit), step = whole / per_unit, one of the two being 1; else None.
+    """`step` as a pair (whole, per_unit), step = whole / per_unit, per_unit a power of ten up to 1e9; else None.
 
-    >>> lattice(5), lattice(0.01), lattice(0.3)
-    ((5, 1), (1, 100), None)
+    >>> lattice(5), lattice(0.25), lattice(1 / 3)
+    ((5, 1), (25, 100), None)
     """
     if isinstance(step, bool) or not isinstance(step, (int, float)) or not (0 < step < 2**53):
         return None
-    if step >= 1:
-        return (int(step), 1) if step == int(step) else None
-    for digits in range(1, 10):
-        if step == 1 / 10**digits:
-            return 1, 10**digits
+    for digits in range(10):
+        whole = round(step * 10**digits)
+        if whole >= 1 and whole / 10**digits == step:
+            return whole, 10**digits
     return None
 
 

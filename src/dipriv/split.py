@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dipriv.errors import InputError
@@ -66,6 +67,8 @@ class Split:
             raise InputError(
                 f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
             )
+        if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.round(array))).as_py():
+            array = array.cast(pa.int64())  # the same people, read back from a file as 1.0, 2.0, ...
         if pa.types.is_integer(array.type):
             return self._bits.blocks_at(_KEYED, array.to_numpy(zero_copy_only=False).astype(np.int64))[:, 0]
         return self._of_values(array.to_pylist())

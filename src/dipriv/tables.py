@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dipriv.arrow import cells_from_arrow, cells_to_arrow, storage_of
-from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells, cast
+from dipriv.codecs.protocol import PRESENT, Cells, cast
 from dipriv.errors import InputError, SchemaError
 from dipriv.schema import Storage
 
@@ -34,8 +34,8 @@ class Column:
     storage: Storage
     arrow_type: pa.DataType
     nullable: bool
-    labels: pa.Array | None = None
-    label_values: tuple[Any, ...] | None = None
+    labels: pa.Array | None = field(repr=False, default=None)
+    label_values: tuple[Any, ...] | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,9 @@ class Table:
     backend: Backend
     names: tuple[str, ...]
     rows: int
+    _arrays: dict[str, tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]] = field(
+        repr=False, default_factory=dict
+    )
 
     def column(self, name: str) -> Column:
         """The public facts of a column; refuses types that dipriv does not take."""
@@ -84,6 +87,12 @@ class Table:
         return pa.Table.from_arrays(list(parts.values()), schema=pa.schema(fields))
 
     def _raw(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
+        """A column's array, and the labels that its type fixes; converted once."""
+        if name not in self._arrays:
+            self._arrays[name] = self._convert(name)
+        return self._arrays[name]
+
+    def _convert(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
         native = self._native_column(name)
         if self.backend == "pandas":
             return _read_pandas(name, native)
@@ -214,7 +223,27 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
         values = tuple(series.dtype.categories.tolist())
         labels = _labels(values)
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels), labels, values
-    return _arrow(name, str(series.dtype), lambda: pa.Array.from_pandas(series)), None, None
+    array = _arrow(name, str(series.dtype), lambda: pa.Array.from_pandas(series))
+    if series.dtype == object and not _is_plain(array.type):
+        # the type of such columns, digits after the point included, would be read from the cells
+        raise SchemaError(
+            f"column {name!r} holds objects that are neither text, booleans, dates nor times of day.",
+            "Give it a type of its own (astype, pandas.to_datetime, ArrowDtype), leave it out with columns=[...], or "
+            "pass it through with keep=[...].",
+        )
+    return array, None, None
+
+
+def _is_plain(arrow_type: pa.DataType) -> bool:
+    kinds = (
+        pa.types.is_null,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_boolean,
+        pa.types.is_date32,
+        pa.types.is_time,
+    )
+    return any(is_kind(arrow_type) for is_kind in kinds)
 
 
 def _labels(values: tuple[Any, ...]) -> pa.Array:
@@ -254,14 +283,20 @@ def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type
     import pandas as pd
 
     dtype = series.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        codes = cells.values if cells.missing is None else np.where(cells.missing == PRESENT, cells.values, -1)
-        return pd.Categorical.from_codes(codes.astype(np.int64), dtype=dtype)
+    if isinstance(dtype, pd.CategoricalDtype) and labels is not None:
+        places = pc.index_in(labels, value_set=_labels(tuple(dtype.categories.tolist()))).to_numpy()
+        codes = places[cells.values]
+        return pd.Categorical.from_codes(
+            codes if cells.missing is None else np.where(cells.missing == PRESENT, codes, -1), dtype=dtype
+        )
     array = cells_to_arrow(cells, labels, arrow_type)
     if isinstance(dtype, np.dtype):
         if dtype.kind in "iufbmM":
             return _numpy_values(cells, dtype)
-        return np.array([*array.to_pylist(), None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
+        blanks = series[series.isna()]
+        blank = blanks.iloc[0] if len(blanks) else None  # None and NaN both mark what is missing among objects
+        cells_ = [blank if cell is None else cell for cell in array.to_pylist()]
+        return np.array([*cells_, None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
     return dtype.__from_arrow__(pa.chunked_array([array]))
 
 
@@ -311,18 +346,3 @@ def _filter_column(column: Any, rows: Mask) -> Any:
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string()).filter(pa.array(rows)).cast(column.type)
     return column.filter(pa.array(rows))
-
-
-__all__ = [
-    "NAN",
-    "NULL",
-    "Backend",
-    "Column",
-    "Mask",
-    "Table",
-    "check_names",
-    "digest",
-    "distinct_labels",
-    "group_codes",
-    "read",
-]

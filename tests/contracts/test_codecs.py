@@ -136,7 +136,8 @@ def test_atoms_are_spread_uniformly(case: tuple[Kind, Storage, int | None, NDArr
     for column in range(codec.dims):
         low, high = v[:, column].min(), v[:, column].max()
         width = 2.0 ** np.ceil(np.log2(high - low))  # intervals are powers of two long
-        assert ks_uniform((v[:, column] - (high - width)) / width) < dkw(n) + 20 / n
+        spread = -np.log(1e-6) / n  # the largest of n uniforms is closer to the end than this, but once in a million
+        assert ks_uniform((v[:, column] - (high - width)) / width) < dkw(n) + spread
         assert ks_uniform(((v[:, column] - (high - width)) / width) ** 1.1) > dkw(n)  # control
 
 

@@ -64,7 +64,6 @@ def test_the_released_sample_follows_the_law(case: Case, epsilon: float) -> None
     assert release.data["z"].dtype == private["z"].dtype
     assert ks(released, case.law) < dkw(N)
     assert ks(released, case.wrong) > dkw(N)  # control: a law that is a little off is told apart
-    assert np.mean(released == private["z"]) < 1  # something was done
     if released.dtype.kind == "i":
         values, counts = np.unique(released, return_counts=True)
         p = case.law.pmf(values)

@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dipriv import DIP, DisclosureError, InputError, Schema, Split
+from dipriv import DIP, DisclosureError, InputError, Schema
 from dipriv.errors import ReferenceRowsError
 from dipriv.references import Empirical, Known
 from dipriv.schema import Continuous
@@ -116,4 +116,10 @@ def test_kept_columns_line_up() -> None:
     frame = ROWS.assign(row=np.arange(600))
     dip = DIP(1.0, reference="holdout", keep=["row"]).fit(frame.iloc[:200])
     assert dip.transform(frame.iloc[200:])["row"].tolist() == list(range(200, 600))
-    assert Split.new().by is None
+
+
+def test_columns_must_be_those_of_fit_in_their_order() -> None:
+    dip = DIP(1.0, reference="holdout").fit(REFERENCE)
+    for other in (REST[["b", "a", "c"]], REST.assign(extra=1)):
+        with pytest.raises(InputError, match="not those that fit saw"):
+            dip.transform(other)

@@ -56,7 +56,7 @@ def test_schemas_are_saved_and_loaded(tmp_path: Path, ending: str) -> None:
         (lambda: Discrete(levels=()), "empty"),
         (lambda: Discrete(levels=("a",)), "type"),  # type: ignore[arg-type]
         (lambda: Discrete(levels=(1,), step=1), "both"),
-        (lambda: Discrete(step=0.3), "step"),
+        (lambda: Discrete(step=1 / 3), "step"),
         (lambda: Discrete(step=0), "step"),
         (lambda: Mixed(atoms=(float("inf"),)), "cannot be used"),
         (lambda: Categorical(levels="abc"), "not a list"),  # type: ignore[arg-type]
@@ -85,7 +85,8 @@ def test_steps_are_exact_lattices() -> None:
     assert lattice(1) == (1, 1)
     assert lattice(0.001) == (1, 1000)
     assert lattice(True) is None
-    assert lattice(2.5) is None
+    assert lattice(2.5) == (25, 10)
+    assert lattice(1 / 7) is None
 
 
 def test_inference_reads_what_people_mean() -> None:

@@ -90,7 +90,7 @@ def test_fields_keep_whether_they_take_nulls(nullable: bool) -> None:
     check_round_trip(pa.table({"x": pa.array(values("whole", holes=False), pa.int16())}, schema=schema), cells, field)
 
 
-@pytest.mark.parametrize("kind", [dipriv.Continuous(), dipriv.Datetime(resolution="hour")])
+@pytest.mark.parametrize("kind", [dipriv.Mixed(), dipriv.Datetime(resolution="hour")])
 def test_dates_in_milliseconds_stay_whole_days(kind: Any) -> None:
     table = pa.table({"x": pa.array(values("date", holes=True), pa.date64())})
     release = dipriv.privatize(table, 1.0, reference="holdout", schema={"x": kind}, rng=SEED)

@@ -21,7 +21,7 @@ WITH_NULLS = [
     ("float16", "real"),
     ("boolean", "boolean"),
     *((name, "text") for name in ("str", "string[pyarrow]", "string[python]", "object", "category")),
-    *(("object", sort) for sort in ("boolean", "date", "time of day", "decimal", "whole", "real")),
+    *(("object", sort) for sort in ("boolean", "date", "time of day")),
     *(("category", sort) for sort in ("whole", "real", "boolean", "date", "local time", "duration", "decimal")),
     *((f"datetime64[{unit}]", "local time") for unit in UNITS),
     *((f"datetime64[{unit}, Europe/Paris]", "absolute time") for unit in UNITS),

@@ -23,6 +23,7 @@ MOST_LEVELS = 256
 ROWS_PER_LEVEL = 5
 MOST_DECIMALS = 4
 ATOM_SHARE = 1e-3
+MOST_OF_ONE_VALUE = 0.05
 
 
 def infer_kind(storage: Storage, cells: Cells) -> Kind:
@@ -34,21 +35,33 @@ def infer_kind(storage: Storage, cells: Cells) -> Kind:
     if storage.family in ("label", "boolean"):
         return Categorical()
     z = cells.present
-    if storage.family == "temporal":
-        return Datetime(resolution=coarsest_resolution(z, storage.tick_ns))
     values, counts = np.unique(z, return_counts=True)
-    if len(values) == 1 < len(z):
+    if storage.family == "temporal":
+        return Datetime() if _are_levels(values, z) else Datetime(coarsest_resolution(z, storage.tick_ns))
+    if _are_levels(values, z):
         return Discrete(levels=tuple(values.tolist()))
-    if len(values) <= MOST_LEVELS and len(values) * ROWS_PER_LEVEL <= len(z):
-        return Discrete(levels=tuple(values.tolist()))
-    if storage.family == "integer":
-        return Discrete(step=1)
-    for digits in range(MOST_DECIMALS + 1):
-        reals = values.astype(np.float64)
-        if np.max(np.abs(reals)) < 2**50 / 10**digits and np.all(np.round(reals, digits) == reals):
-            return Discrete(step=1 if digits == 0 else 1 / 10**digits)
+    step = _common_step(values)
+    if step is not None:
+        return Discrete(step=step)
     atoms = values[counts >= max(3.0, ATOM_SHARE * len(z))]
     return Mixed(atoms=tuple(atoms.tolist())) if len(atoms) else Continuous()
+
+
+def _are_levels(values: NDArray[Any], z: NDArray[Any]) -> bool:
+    """One value, or few values that are each met often."""
+    return len(values) == 1 < len(z) or (len(values) <= MOST_LEVELS and len(values) * ROWS_PER_LEVEL <= len(z))
+
+
+def _common_step(values: NDArray[Any]) -> int | float | None:
+    """The largest step that all values are multiples of: of whole numbers, or of numbers with up to four decimals."""
+    if values.dtype.kind in "iu":
+        return max(1, min(int(np.gcd.reduce(values)), 2**53 - 1)) if values.min() > np.iinfo(values.dtype).min else 1
+    reals = values.astype(np.float64)
+    for digits in range(MOST_DECIMALS + 1):
+        if np.max(np.abs(reals)) < 2**50 / 10**digits and np.all(np.round(reals, digits) == reals):
+            whole = max(1, int(np.gcd.reduce(np.rint(reals * 10**digits).astype(np.int64))))
+            return whole if digits == 0 else whole / 10**digits
+    return None
 
 
 def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
@@ -57,7 +70,7 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     `levels` is the number of labels where the cells are codes of labels; `reference` is None where a law is
     given and no rows are read.
     """
-    _check_family(name, kind, storage)
+    _check_family(name, kind, storage, lawful=reference is None)
     if isinstance(kind, Categorical) and kind.encoding == "onehot":
         return OneHotCodec(_levels(name, kind, storage, levels, reference), _kinds_missing(reference))
     codec = _fit_present(name, kind, storage, levels, reference)
@@ -67,8 +80,9 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     if isinstance(codec, LevelsCodec):
         return replace(codec, missing=missing)
     low = codec.lower[0]
-    scale = _typical(reference.present.astype(np.float64) * codec.scale) if isinstance(codec, RealCodec) else 1.0
-    return NullsCodec(codec, missing, low, _power_of_two(max(scale, abs(low) * 2.0**-20)))
+    seen = reference.present.astype(np.float64) * codec.scale if isinstance(codec, RealCodec) else np.ones(1)
+    # a narrow interval: the box between the nulls and the lowest value belongs to that value
+    return NullsCodec(codec, missing, low, _power_of_two(max(_typical(seen) * 2.0**-10, abs(low) * 2.0**-30)))
 
 
 def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
@@ -79,12 +93,15 @@ def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, re
         return LevelsCodec(support if z is None else support[np.isin(support, z)])
     if isinstance(kind, Discrete):
         whole, per_unit = lattice(kind.step or 1) or (1, 1)
-        return _fit_lattice(z, whole, per_unit, storage.dtype)
+        return _fit_lattice(name, kind, z, whole, per_unit, storage.dtype)
     if isinstance(kind, Datetime):
         if z is None:
             raise SchemaError(f"column {name!r} is declared Datetime, but its law is given.", "Leave the kind out.")
+        values = np.unique(z)
+        if kind.resolution is None and _are_levels(values, z):
+            return LevelsCodec(values)
         whole = ticks_in(kind.resolution or coarsest_resolution(z, storage.tick_ns), storage.tick_ns)
-        return _fit_lattice(z, whole, 1, storage.dtype)
+        return _fit_lattice(name, kind, z, whole, 1, storage.dtype)
     return _fit_real(name, kind, storage, z)
 
 
@@ -93,7 +110,8 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
     high = np.inf if kind.upper is None else float(kind.upper)
     atoms = np.array(kind.atoms or (), dtype=np.float64) if isinstance(kind, Mixed) else np.empty(0)
     if z is None:
-        return RealCodec(MixedLine.around(atoms), storage.dtype, low, high)
+        unit = kind.unit if isinstance(kind, Mixed) else None
+        return RealCodec(MixedLine.around(atoms, unit or 1.0), storage.dtype, low, high)
     z = z.astype(np.float64)
     if z.min() < low or z.max() > high:
         raise SchemaError(
@@ -107,6 +125,12 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
         raise ReferenceRowsError(
             f"column {name!r} is declared {kind!r}, but the {len(z)} reference rows hold one distinct value.",
             "Hold out more rows, or declare the column Discrete.",
+        )
+    if isinstance(kind, Continuous) and _largest_share(z) > MOST_OF_ONE_VALUE:
+        raise SchemaError(
+            f"column {name!r} is declared {kind!r}, but one value makes up over {MOST_OF_ONE_VALUE:.0%} of the "
+            f"{len(z)} reference rows.",
+            "Declare it Mixed, with that value as an atom, or Discrete.",
         )
     scale = 2.0**-64 if max(np.max(np.abs(z)), np.max(np.abs(atoms), initial=0.0)) > 2.0**960 else 1.0
     unit = _power_of_two(_typical(z[~np.isin(z, atoms)] * scale))
@@ -170,15 +194,29 @@ def _stored(levels: Sequence[Level], dtype: np.dtype[Any]) -> NDArray[Any] | Non
     return stored if np.allclose(stored, reals, rtol=1e-6, atol=0) else None
 
 
-def _fit_lattice(z: np.ndarray | None, whole: int, per_unit: int, dtype: np.dtype[Any]) -> LatticeCodec:
+def _fit_lattice(
+    name: str, kind: Kind, z: np.ndarray | None, whole: int, per_unit: int, dtype: np.dtype[Any]
+) -> LatticeCodec:
     if z is None:
         return LatticeCodec(whole, per_unit, dtype)
+    between = z % whole if z.dtype.kind in "iu" else nearest_index(z.astype(np.float64), whole, per_unit)[1]
+    if np.any(between):
+        raise SchemaError(
+            f"column {name!r} is declared {kind!r}, but some reference rows lie between its steps.",
+            "Use a finer step or resolution, or leave it out.",
+        )
     if z.dtype.kind in "iu":
         first, last = int(z.min()) // whole, int(z.max()) // whole
         origin = first if max(abs(first), abs(last)) > 2**51 else 0
         return LatticeCodec(whole, per_unit, dtype, float(first - origin) - 1.0, origin)
     index, _ = nearest_index(z.min(keepdims=True).astype(np.float64), whole, per_unit)
     return LatticeCodec(whole, per_unit, dtype, float(index[0]) - 1.0)
+
+
+def _largest_share(z: FloatArray) -> float:
+    """The share of the rows that the most frequent value has; 0 where it is met but a few times."""
+    most = int(np.unique(z, return_counts=True)[1].max())
+    return most / len(z) if most >= ROWS_PER_LEVEL else 0.0
 
 
 def _kinds_missing(reference: Cells | None) -> tuple[int, ...]:
@@ -189,9 +227,9 @@ def _power_of_two(x: float) -> float:
     return float(np.exp2(np.ceil(np.log2(x)))) if np.isfinite(x) and x > 0 else 1.0
 
 
-def _check_family(name: str, kind: Kind, storage: Storage) -> None:
-    numeric = storage.family in ("integer", "real")
-    if isinstance(kind, (Continuous, Discrete, Mixed)) and not numeric and storage.family != "temporal":
+def _check_family(name: str, kind: Kind, storage: Storage, lawful: bool) -> None:
+    numeric = storage.family in ("integer", "real", "temporal") or (storage.family == "boolean" and lawful)
+    if isinstance(kind, (Continuous, Discrete, Mixed)) and not numeric:
         raise SchemaError(
             f"column {name!r} is declared {kind!r} but holds {storage.label}.",
             "Declare it Categorical, or leave it out.",

@@ -42,6 +42,8 @@ class Laplace:
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shares, Mapping):
+            raise InputError(f"shares is a {type(self.shares).__name__}.", "Write {column: share, ...}.")
         for name, share in self.shares.items():
             if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < np.inf:
                 raise InputError(

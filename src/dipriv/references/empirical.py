@@ -48,6 +48,9 @@ class Empirical:
         counts = np.bincount((np.ceil(rows.v[:, 0] - rows.lower[0]) - 1).astype(np.intp), minlength=states)
         return Independent((LevelsLaw.on_line(float(rows.lower[0]), counts),))
 
+    def exposes(self, columns: int) -> bool:
+        return columns > 1
+
     def describe(self) -> str:
         return "empirical distribution of the reference rows"
 

@@ -24,7 +24,7 @@ class Grouped:
     `first` rows. All groups are stored in the same arrays: thousands of them cost no more than one.
 
     >>> Grouped(by="patient", first=3).describe()
-    "empirical distribution of each group's first 3 rows"
+    "empirical distribution of the reference rows of each group of 'patient'"
     """
 
     by: str
@@ -48,9 +48,11 @@ class Grouped:
         groups = np.zeros(len(rows.v), dtype=np.intp) if rows.groups is None else rows.groups
         return GroupedCubes(Cubes.build(rows.v, rows.lower, self.edge, groups))
 
+    def exposes(self, columns: int) -> bool:
+        return True
+
     def describe(self) -> str:
-        rows = f"{self.first} rows" if self.first > 1 else "row"
-        return f"empirical distribution of each group's {'first' if self.pick == 'first' else 'randomly drawn'} {rows}"
+        return f"empirical distribution of the reference rows of each group of {self.by!r}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,13 +25,13 @@ class Known:
     """
 
     dist: Frozen = field(repr=False)
+    _laws: Mapping[str, Law] = field(init=False, repr=False, default_factory=dict)
     order: ClassVar[Order] = None
     source: ClassVar[Literal["nothing"]] = "nothing"
 
     def __post_init__(self) -> None:
-        if not _is_normal(self.dist):
-            for dist in self._laws().values():
-                as_law(dist)
+        laws = {} if _is_normal(self.dist) else {name: as_law(dist) for name, dist in self._dists().items()}
+        object.__setattr__(self, "_laws", laws)
 
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         if _is_normal(self.dist):
@@ -41,12 +41,11 @@ class Known:
                     "Choose the table's columns with columns=[...], in the order of the law.",
                 )
             return dict.fromkeys(names, Continuous())
-        return {name: as_law(law).kind for name, law in match_columns(self._laws(), names, "law").items()}
+        return {name: law.kind for name, law in match_columns(self._laws, names, "law").items()}
 
     def fit(self, rows: ReferenceRows) -> Independent | Normal:
         if not _is_normal(self.dist):
-            laws = match_columns(self._laws(), rows.names, "law")
-            return Independent(tuple(as_law(laws[name]) for name in rows.names))
+            return Independent(tuple(match_columns(self._laws, rows.names, "law").values()))
         return Normal.of(self.dist.mean, self.dist.cov)
 
     def describe(self) -> str:
@@ -54,7 +53,10 @@ class Known:
             return "known law (multivariate normal)"
         return "known law" + (" (independent columns)" if isinstance(self.dist, Mapping) else "")
 
-    def _laws(self) -> Mapping[str, Frozen]:
+    def exposes(self, columns: int) -> bool:
+        return False
+
+    def _dists(self) -> Mapping[str, Frozen]:
         return self.dist if isinstance(self.dist, Mapping) else {"": self.dist}
 
 

@@ -17,6 +17,7 @@ from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
 """A frozen scipy.stats distribution, for example scipy.stats.norm(0, 1)."""
+LONGEST_TABLE = 1 << 20
 
 
 class Law(Protocol):
@@ -46,24 +47,39 @@ class ContinuousLaw:
 
 @dataclass(frozen=True, eq=False)
 class IntegerLaw:
-    """Lemma S1 on the integers: V is uniform on (k-1, k] given Z = k."""
+    """Lemma S1 on the integers: V is uniform on (k-1, k] given Z = k. The CDF is summed up once, from `start` on."""
 
-    dist: Frozen
+    start: int
+    cumulative: FloatArray = field(repr=False)
     kind: Discrete = field(default_factory=lambda: Discrete(step=1))
 
+    @classmethod
+    def of(cls, dist: Frozen) -> IntegerLaw:
+        """The table of a law, up to 2^-53 of its mass on either side."""
+        start = int(max(dist.ppf(2.0**-60), dist.support()[0]))
+        below, size = float(dist.cdf(start - 1)), 1 << 10
+        while True:
+            masses = np.asarray(dist.pmf(np.arange(start, start + size)), dtype=np.float64)
+            cumulative = below + np.concatenate([[0.0], np.cumsum(masses)])
+            if cumulative[-1] >= 1 - 2.0**-50 or start + size > dist.support()[1]:
+                return cls(start, np.minimum(cumulative / cumulative[-1], 1.0))
+            if size >= LONGEST_TABLE:
+                raise InputError(
+                    f"a discrete law has {1 - cumulative[-1]:.2g} of its mass beyond {LONGEST_TABLE} values.",
+                    "Cut its tail: give the values and probabilities with scipy.stats.rv_discrete(values=...).",
+                )
+            size *= 4
+
     def cdf(self, v: FloatArray) -> FloatArray:
-        k = np.ceil(v)
-        below, above = self.dist.cdf(k - 1), self.dist.cdf(k)
-        with np.errstate(invalid="ignore"):  # infinities stand at the ends
-            inside = below + (v - (k - 1)) * (above - below)
-        return np.where(np.isfinite(v), inside, np.where(v > 0, 1.0, 0.0))
+        return np.interp(v, np.arange(len(self.cumulative)) + (self.start - 1.0), self.cumulative)
 
     def ppf(self, u: FloatArray) -> FloatArray:
-        k = np.asarray(self.dist.ppf(u), dtype=np.float64)
-        below, above = self.dist.cdf(k - 1), self.dist.cdf(k)
+        k = np.clip(np.searchsorted(self.cumulative, u, side="left"), 1, len(self.cumulative) - 1)
+        below, above = self.cumulative[k - 1], self.cumulative[k]
         mass = np.where(above > below, above - below, 1.0)
-        v: FloatArray = k - 1 + np.clip((u - below) / mass, np.finfo(np.float64).tiny, 1.0)
-        return v
+        inside = np.clip((u - below) / mass, 0.0, 1.0)
+        low = self.start + k - 2.0
+        return np.asarray(np.clip(low + inside, np.nextafter(low, np.inf), low + 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +129,7 @@ class Mixture:
     >>> from scipy import stats
     >>> law = Mixture({0.0: 0.3}, stats.expon())      # 30% exact zeros, else Exp(1)
     >>> law.kind
-    Mixed(atoms=1)
+    Mixed(atoms=1, unit=2.0)
     """
 
     atoms: Mapping[float, float] = field(repr=False)
@@ -129,7 +145,13 @@ class Mixture:
 
     @property
     def kind(self) -> Mixed:
-        return Mixed(atoms=tuple(self._points.tolist()))
+        return Mixed(atoms=tuple(self._points.tolist()), unit=self._unit)
+
+    @property
+    def _unit(self) -> float:
+        """A power of two of the size of the continuous part, so that neither swamps the other on the line."""
+        size = float(np.max(np.abs(self.continuous.ppf([0.25, 0.75]))))
+        return 2.0 ** math.ceil(math.log2(size)) if 0 < size < math.inf else 1.0
 
     @property
     def _points(self) -> FloatArray:
@@ -141,7 +163,7 @@ class Mixture:
         return np.concatenate([[0.0], np.cumsum([self.atoms[a] for a in sorted(self.atoms)])])
 
     def cdf(self, v: FloatArray) -> FloatArray:
-        z, k, part = MixedLine.around(self._points).locate(v)
+        z, k, part = MixedLine.around(self._points, self._unit).locate(v)
         mass = np.append(np.diff(self._below), 0.0)[k]
         u = (1 - self._below[-1]) * self.continuous.cdf(z) + self._below[k]
         return np.asarray(np.where(np.isnan(part), u, u + part * mass), dtype=np.float64)
@@ -155,7 +177,7 @@ class Mixture:
         is_atom = (k < len(starts)) & (u > starts[at])
         z = self.continuous.ppf(np.clip((u - self._below[k]) / rest, 0.0, 1.0))
         part = np.clip((u - starts[at]) / masses[at], np.finfo(np.float64).tiny, 1.0)
-        line = MixedLine.around(self._points)
+        line = MixedLine.around(self._points, self._unit)
         return line.place(np.where(is_atom, self._points[at], z), part)
 
 
@@ -165,6 +187,8 @@ def as_law(dist: Frozen) -> Law:
 
     if isinstance(dist, Mixture):
         return dist
+    if hasattr(dist, "ppf") and hasattr(dist, "dist") and np.ndim(dist.ppf(0.5)):
+        raise InputError("a law has arrays for parameters.", "Give one number for each parameter.")
     family: Any = getattr(dist, "dist", dist)  # rv_discrete(values=...) needs no freezing
     if hasattr(family, "xk") and hasattr(family, "pk"):
         return LevelsLaw.of(family.xk, family.pk)
@@ -174,7 +198,7 @@ def as_law(dist: Frozen) -> Law:
         low = dist.support()[0]
         if math.isfinite(low) and low != round(low):
             raise InputError(f"a discrete law starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
-        return IntegerLaw(dist)
+        return IntegerLaw.of(dist)
     raise InputError(
         f"{type(dist).__name__} is not a frozen scipy.stats distribution.",
         "Give its parameters, for example scipy.stats.norm(0, 1), or a dipriv.references.Mixture.",

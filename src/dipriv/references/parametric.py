@@ -16,7 +16,7 @@ from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Continuous, Discrete, Kind
 
 _NORMAL = "multivariate_normal"
-_DISCRETE = ("bernoulli", "geom", "poisson")
+_DISCRETE = ("bernoulli", "binom", "geom", "nbinom", "poisson")
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,22 @@ class Parametric:
     """A named scipy.stats family, {column: family}, or "multivariate_normal", with estimated parameters.
 
     `fixed` holds parameters that are known, by scipy's names: the paper's N(μ, 1) is
-    `Parametric("norm", fixed={"scale": 1.0})`. Columns with families of their own are released as independent.
+    `Parametric("norm", fixed={"scale": 1.0})`; with several families it is {column: {parameter: value}}. "binom" needs
+    its `n`. Columns with families of their own are released as independent.
 
     >>> Parametric({"age": "norm", "visits": "poisson"}).describe()
     'norm, poisson fitted to the reference rows (independent columns)'
     """
 
     family: str | Mapping[str, str]
-    fixed: Mapping[str, float] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     order: ClassVar[Order] = None
     source: ClassVar[Literal["rows"]] = "rows"
 
     def __post_init__(self) -> None:
         if self.family != _NORMAL:
-            for family in self._families().values():
-                _check_family(family)
+            for name, family in self._families().items():
+                _check_family(family, self._fixed_of(name))
 
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         if self.family == _NORMAL:
@@ -51,7 +52,8 @@ class Parametric:
             return Normal.of(rows.v.mean(axis=0), np.atleast_2d(np.cov(rows.v, rowvar=False)))
         families = match_columns(self._families(), rows.names, "family")
         fitted = [
-            _estimate(name, families[name], rows.v[:, column], self.fixed) for column, name in enumerate(rows.names)
+            _estimate(name, families[name], rows.v[:, column], self._fixed_of(name))
+            for column, name in enumerate(rows.names)
         ]
         return Independent(tuple(as_law(dist) for dist in fitted))
 
@@ -63,11 +65,17 @@ class Parametric:
             " (independent columns)" if isinstance(self.family, Mapping) else ""
         )
 
+    def exposes(self, columns: int) -> bool:
+        return False
+
+    def _fixed_of(self, name: str) -> Mapping[str, float]:
+        return self.fixed if isinstance(self.family, str) else self.fixed.get(name, {})
+
     def _families(self) -> Mapping[str, str]:
         return {"": self.family} if isinstance(self.family, str) else self.family
 
 
-def _check_family(family: Any) -> None:
+def _check_family(family: Any, fixed: Mapping[str, float]) -> None:
     from scipy import stats
 
     known = family in _DISCRETE or isinstance(getattr(stats, str(family), None), stats.rv_continuous)
@@ -76,27 +84,63 @@ def _check_family(family: Any) -> None:
             f"family {family!r} is not known.",
             f"Use a continuous family of scipy.stats, one of {', '.join(_DISCRETE)}, or {_NORMAL!r}.",
         )
+    shapes = getattr(stats, family).shapes
+    parameters = [*(shapes.replace(" ", "").split(",") if shapes else []), "loc"]
+    parameters += [] if family in _DISCRETE else ["scale"]
+    if unknown := sorted(set(fixed) - set(parameters)):
+        raise InputError(
+            f"family {family!r} has no parameter {unknown[0]!r} to fix.", f"Use one of {', '.join(parameters)}."
+        )
+    if family == "binom" and "n" not in fixed:
+        raise InputError("family 'binom' needs its number of trials.", 'Give fixed={"n": ...}.')
 
 
 def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float]) -> Frozen:
-    """Maximum likelihood; the mean is the maximum-likelihood statistic of all three discrete families."""
+    """The maximum-likelihood law of the family. Scipy's words about a failure may quote the data: they are dropped."""
     from scipy import stats
 
-    if family in _DISCRETE:
-        mean = float(np.ceil(v).mean())  # V = Z - U with U in [0, 1), so Z is its ceiling
-        limits = {"bernoulli": (0.0, 1.0), "geom": (1.0, np.inf), "poisson": (0.0, np.inf)}
-        low, high = limits[family]
-        if not low <= mean <= high or (family == "bernoulli" and np.ceil(v).max() > 1):
-            raise ReferenceRowsError(
-                f"column {name!r}: the reference rows do not fit the family {family!r}.", "Choose another family."
-            )
-        return getattr(stats, family)(1.0 / mean if family == "geom" else mean)
-    options = {f"f{parameter}": value for parameter, value in fixed.items()}
     try:
-        return getattr(stats, family)(*getattr(stats, family).fit(v, **options))
-    except (ValueError, TypeError, RuntimeError) as fault:
-        del fault  # scipy's message may quote the data
+        if family in _DISCRETE:
+            parameters = dict(fixed)
+            counts = np.ceil(v) - parameters.get("loc", 0.0)  # V = Z - U with U in [0, 1), so Z is its ceiling
+            parameters.update({k: x for k, x in _discrete_estimate(family, counts, fixed).items() if k not in fixed})
+            law = getattr(stats, family)(**parameters)
+            fits = bool(np.all(law.pmf(np.ceil(v)) > 0))
+        else:
+            options = {f"f{parameter}": value for parameter, value in fixed.items()}
+            law = getattr(stats, family)(*getattr(stats, family).fit(v, **options))
+            fits = bool(np.isfinite(law.ppf(0.5)))
+    except (ValueError, TypeError, RuntimeError, ArithmeticError):
+        fits = False
+    if not fits:
         raise ReferenceRowsError(
-            f"column {name!r}: the family {family!r} could not be fitted to the {len(v)} reference rows.",
+            f"column {name!r}: the family {family!r} does not fit the {len(v)} reference rows.",
             "Choose another family, check `fixed`, or use the empirical reference.",
         ) from None
+    return law
+
+
+def _discrete_estimate(family: str, counts: FloatArray, fixed: Mapping[str, float]) -> dict[str, float]:
+    """Maximum likelihood: a function of the mean, but for the size of the negative binomial."""
+    mean = float(counts.mean())
+    if family == "nbinom":
+        n = float(fixed.get("n", 0.0)) or _negative_binomial_size(counts)
+        return {"n": n, "p": n / (n + mean)}
+    return {
+        "bernoulli": {"p": mean},
+        "binom": {"p": mean / fixed.get("n", 1.0)},
+        "geom": {"p": 1.0 / max(mean, 1.0)},
+        "poisson": {"mu": mean},
+    }[family]
+
+
+def _negative_binomial_size(counts: FloatArray) -> float:
+    from scipy import optimize, stats
+
+    mean = float(counts.mean())
+
+    def loss(log_n: float) -> float:
+        n = np.exp(log_n)
+        return -float(stats.nbinom.logpmf(counts, n, n / (n + mean)).sum())
+
+    return float(np.exp(optimize.minimize_scalar(loss, bounds=(-7.0, 14.0), method="bounded").x))

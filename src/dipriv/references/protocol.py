@@ -67,6 +67,10 @@ class Recipe(Protocol):
         """The fitted reference; for groups, an object with `at(groups)`."""
         ...
 
+    def exposes(self, columns: int) -> bool:
+        """Whether released rows with so many columns come close to single reference rows."""
+        ...
+
     def describe(self) -> str:
         """A few words for the guarantee."""
         ...
