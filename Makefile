@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test lint evidence clean
+.PHONY: help setup demo test lint evidence bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 
 evidence: $(STAMP)  ## slow statistical evidence; writes docs/evidence/
 	$(BIN)/python -m dipriv.experiments.linear_regression
+
+bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks
 
 clean:  ## remove what the other targets made
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis

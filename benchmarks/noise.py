@@ -1,0 +1,51 @@
+"""What a value of Laplace noise costs: ours (secure, exact), OpenDP (secure, exact), diffprivlib, numpy (unsafe)."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import side_by_side
+from dipriv.kernels.discrete_laplace import discrete_laplace
+from dipriv.randomness import Draws, source
+
+OURS, THEIRS, ONE_BY_ONE = 1 << 20, 20_000, 20_000
+
+
+def run() -> dict[str, Any]:
+    """Nanoseconds a value, and how many times ours each peer takes."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib", "floating-point")
+    reals = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+    opendp = dp.m.make_laplace(*reals, scale=1.0)
+    zeros = [0.0] * THEIRS
+    diffprivlib = _diffprivlib_laplace()
+    generator = np.random.default_rng()
+    seconds = side_by_side(
+        {
+            "dipriv (exact, secure)": lambda: discrete_laplace(Draws(source(None), 0, OURS), 1 << 40),
+            "OpenDP vector Laplace (exact, secure)": lambda: opendp(zeros),
+            "diffprivlib Laplace (secure)": lambda: [diffprivlib.randomise(0.0) for _ in range(ONE_BY_ONE)],
+            "numpy (not secure, breakable)": lambda: generator.laplace(size=OURS),
+        }
+    )
+    counts = [OURS, THEIRS, ONE_BY_ONE, OURS]
+    cost = {name: 1e9 * s / n for (name, s), n in zip(seconds.items(), counts, strict=True)}
+    ours = next(iter(cost.values()))
+    return {"nanoseconds": cost, "ratio": {name: ns / ours for name, ns in cost.items()}}
+
+
+def _diffprivlib_laplace() -> Any:
+    """Its mechanism alone: the whole package imports models that need an older scikit-learn."""
+    package = importlib.util.find_spec("diffprivlib")
+    if package is None or package.submodule_search_locations is None:
+        raise ModuleNotFoundError("diffprivlib is not installed; install dipriv[bench]")
+    bare = types.ModuleType("diffprivlib")
+    bare.__path__ = list(package.submodule_search_locations)
+    sys.modules["diffprivlib"] = bare
+    return importlib.import_module("diffprivlib.mechanisms.laplace").Laplace(epsilon=1.0, sensitivity=1.0)
