@@ -21,6 +21,9 @@ demo: $(STAMP)  ## privatize a real table; writes demo/
 	$(BIN)/python examples/demo.py
 
 test: lint  ## all checks: ruff, mypy, import-linter, pytest
+	@# numba does not notice that a loop called from another file has changed: forget all when any source has
+	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops)" ]; then \
+		find src -name '*.nb[ic]' -delete; touch .venv/.loops; fi
 	$(BIN)/python -m pytest -n auto
 
 lint: $(STAMP)  ## ruff, mypy --strict, import-linter

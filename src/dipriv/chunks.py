@@ -6,34 +6,48 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv.codecs import Cells
 from dipriv.errors import InputError
+
+Work: TypeAlias = Callable[[slice, int], list[Cells]]
 
 CHUNK_CELLS = 1 << 17
 FEWEST_ROWS = 1 << 10
 
 
-def in_chunks(work: Callable[[slice], list[Cells]], rows: int, columns: int, progress: bool = False) -> list[Cells]:
-    """The columns that `work` gives for all rows, put together; the result does not depend on the number of threads."""
+def in_chunks(
+    work: Work, rows: int, selected: NDArray[np.bool_] | None, columns: int, progress: bool = False
+) -> list[Cells]:
+    """The columns that `work` gives for all selected rows, put together, the same for any number of threads.
+
+    `work(chunk, number)` gets a slice of the rows and the number of its first selected row among all selected ones.
+    """
     size = max(FEWEST_ROWS, CHUNK_CELLS // columns)
     slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    with _bar(rows, progress) as advance:
-        first = work(slices[0])  # also compiles, once, what the threads then share
-        advance(slices[0].stop)
-        if len(slices) == 1:
+    counts = [chunk.stop - chunk.start if selected is None else int(selected[chunk].sum()) for chunk in slices]
+    ends = np.cumsum(counts).tolist()
+    jobs = [(chunk, end - count, end) for chunk, count, end in zip(slices, counts, ends, strict=True) if count]
+    with _bar(ends[-1], progress) as advance:
+        chunk, number, end = jobs[0]
+        first = work(chunk, number)  # also compiles, once, what the threads then share
+        advance(end)
+        if len(jobs) == 1:
             return first
-        whole = [_room_for(part, rows) for part in first]
-        _put(whole, slices[0], first)
+        whole = [_room_for(part, ends[-1]) for part in first]
+        _put(whole, slice(number, end), first)
 
-        def one(part: slice) -> None:
-            _put(whole, part, work(part))
-            advance(part.stop - part.start)
+        def one(job: tuple[slice, int, int]) -> None:
+            chunk, number, end = job
+            _put(whole, slice(number, end), work(chunk, number))
+            advance(end - number)
 
         with ThreadPoolExecutor(threads()) as pool:
-            for _ in pool.map(one, slices[1:]):
+            for _ in pool.map(one, jobs[1:]):
                 pass
     return whole
 

@@ -33,8 +33,14 @@ class FittedColumn:
         return self.facts.name
 
     def cells(self, table: Table) -> Cells:
-        """This column of a table, as numbers of this column's width."""
-        cells = table.cells(self.name, self.labels)
+        """This column of a table's selected rows, as numbers of this column's width."""
+        return self._narrow(table.cells(self.name, self.labels))
+
+    def all_cells(self, table: Table) -> Cells:
+        """The same for all rows of the table, selected or not."""
+        return self._narrow(table.all_cells(self.name, self.labels))
+
+    def _narrow(self, cells: Cells) -> Cells:
         if cells.values.dtype.kind == "f" and self.facts.storage.dtype.kind != "f":
             return cells  # between whole numbers: its place is the codec's to find
         return Cells(cast(cells.values, self.facts.storage.dtype), cells.missing)

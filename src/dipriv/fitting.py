@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv.chunks import in_chunks
-from dipriv.codecs import Cells, Codec
+from dipriv.codecs import Cells, Codec, LevelsCodec
 from dipriv.columns import FittedColumn, fit_columns, refuse_nulls
 from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.kernels import Kernel, KernelRecipe
-from dipriv.mechanism import Chain, Mechanism, compose, encode
+from dipriv.mechanism import Chain, compose, encode
 from dipriv.randomness import Bits, Draws
 from dipriv.references import Grouped, Order, Recipe, ReferenceRows, draw_order
 from dipriv.schema import Schema
@@ -47,22 +47,24 @@ class Fitted:
     def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False, first: int = 0) -> Any:
         """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
         self.check(table)
-        cells = [column.cells(table) for column in self.columns]
+        cells = [column.all_cells(table) for column in self.columns]
         if not self.nulls_have_mass:
             refuse_nulls(list(zip(self.names, cells, strict=True)))
         groups = self._groups_of(table)
         codecs = tuple(column.codec for column in self.columns)
         mechanism = compose(codecs, self.reference, self.kernel, self.order)
 
-        def privatize(rows: slice) -> list[Cells]:
-            here: Mechanism
+        def privatize(rows: slice, number: int) -> list[Cells]:
+            """Release the selected ones of these rows, the first of which is the number-th."""
+            here = [column.take(rows) for column in cells]
+            if table.selected is not None:
+                here = [column.take(table.selected[rows]) for column in here]
             if groups is None:
-                here = mechanism
-            else:
-                here = Chain(codecs, self.reference.at(groups[rows]), self.kernel, self.order)
-            return here.privatize([column.take(rows) for column in cells], bits, first + rows.start)
+                return mechanism.privatize(here, bits, first + number)
+            reference = self.reference.at(groups[number : number + len(here[0])])
+            return Chain(codecs, reference, self.kernel, self.order).privatize(here, bits, first + number)
 
-        released = in_chunks(privatize, table.rows, len(self.order), progress)
+        released = in_chunks(privatize, len(cells[0]), table.selected, len(self.order), progress)
         labelled = {column.name: (part, column.labels) for column, part in zip(self.columns, released, strict=True)}
         return table.rebuild(labelled, keep)
 
@@ -112,15 +114,17 @@ def fit(
     of_v = [column.name for column in columns for _ in range(column.codec.dims)]
     chained = tuple(of_v[position] for position in order)
     lower = np.array([low for codec in codecs for low in codec.lower])[list(order)]
-    v, by, groups, codes = np.empty((0, len(order))), None, None, None
-    if reference is not None:
+    v, counts, by, groups, codes = np.empty((0, len(order))), None, None, None, None
+    alone = codecs[0] if len(codecs) == 1 and recipe.source == "rows" else None
+    if reference is not None and isinstance(alone, LevelsCodec):
+        counts = np.bincount(alone.to_states(columns[0].cells(reference)), minlength=alone.states)
+    elif reference is not None:
         draws = Draws(bits.child("reference"), 0, reference.rows)
         v = encode(codecs, [column.cells(reference) for column in columns], draws)[:, order]
     if isinstance(recipe, Grouped) and reference is not None:
         by, groups = recipe.by, distinct_labels(reference.array(recipe.by))
         codes = group_codes(reference.array(by), groups)
-    states = tuple(getattr(codecs[0], "states", None) for _ in order) if len(order) == 1 else (None,) * len(order)
-    fitted = recipe.fit(ReferenceRows(v, lower, chained, codes, states))
+    fitted = recipe.fit(ReferenceRows(v, lower, chained, codes, counts))
     return Fitted(tuple(columns), fitted, kernel.build(epsilon, chained), order, not lawful, by, groups, tuple(schema))
 
 

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv.codecs import Cells, Codec, LevelsCodec
+from dipriv.codecs.discrete import first_not_below
 from dipriv.errors import InputError
+from dipriv.jit import jit
 from dipriv.kernels import Kernel, Transition
-from dipriv.randomness import Bits, Draws, FloatArray
+from dipriv.kernels.transition import bin_shift, sample_alias
+from dipriv.randomness import Bits, Draws, FloatArray, Words
 from dipriv.references import Independent, Law, LevelsLaw, Reference
 
 
@@ -64,7 +68,28 @@ class Levels:
 
     def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
         noise = Draws(bits.child("noise"), first, len(columns[0]))
-        return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
+        if self.codec.missing or columns[0].missing is not None:
+            return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
+        released = np.empty(len(columns[0]), dtype=self.codec.levels.dtype)
+        weights = self.transition.thresholds, self.transition.aliases
+        swap_levels(columns[0].values, self.codec.levels, noise.words(), *weights, released)
+        return [Cells(released)]
+
+
+@jit
+def swap_levels(
+    values: NDArray[Any],
+    levels: NDArray[Any],
+    words: Words,
+    thresholds: Words,
+    aliases: NDArray[np.int64],
+    released: NDArray[Any],
+) -> None:
+    """To states, through the transition matrix and back, in one pass."""
+    shift = bin_shift(thresholds.shape[1])
+    for i in range(len(values)):
+        state = first_not_below(values[i], levels, len(levels) - 1)
+        released[i] = levels[sample_alias(state, words[i], shift, thresholds, aliases)]
 
 
 @dataclass(frozen=True, eq=False)

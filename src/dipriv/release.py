@@ -30,20 +30,24 @@ SchemaLike = Schema | Mapping[str, Kind] | None
 class Release:
     """A released table and what is promised about it.
 
-    `rows` are the positions in the input of the released rows; `split` is the hold-out's fixed assignment, to be
-    used again for any further release of the same table; `schema` is what each column was taken as.
+    `released` marks the rows of the input that are released; `split` is the hold-out's fixed assignment, to be used
+    again for any further release of the same table; `schema` is what each column was taken as.
     """
 
     data: Any = field(repr=False)
     guarantee: Guarantee
     schema: Schema = field(repr=False)
-    rows: NDArray[np.intp] = field(repr=False)
+    released: Mask = field(repr=False)
     split: Split | None = field(repr=False, default=None)
 
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The positions in the input of the released rows."""
+        return np.flatnonzero(self.released)
+
     def __repr__(self) -> str:
-        return (
-            f"Release({len(self.rows)} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"
-        )
+        rows = np.count_nonzero(self.released)
+        return f"Release({rows} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"
 
 
 def privatize(
@@ -107,7 +111,7 @@ def privatize(
     data = fitted.release(released, keep, bits.child("noise"), progress)
     origin = Origin(source_of, table.rows - released.rows, released.rows, split.by if split else None)
     said = promise(recipe, noise, fitted, origin, keep, secure=bits.secure)
-    return Release(data, said, fitted.schema, np.flatnonzero(~held), split if held.any() else None)
+    return Release(data, said, fitted.schema, ~held, split if held.any() else None)
 
 
 def infer_schema(frame: Any) -> Schema:

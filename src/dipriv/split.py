@@ -55,7 +55,14 @@ class Split:
 
     def held_out(self, table: Table) -> Mask:
         """True for the rows that are held out."""
-        return self.scores(table) < np.uint64(round(self.holdout * 2**64))
+        limit = np.uint64(round(self.holdout * 2**64))
+        if self.by is not None:
+            return self.scores(table) < limit
+        held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
+        for first in range(0, table.rows, size):
+            piece = held[first : first + size]
+            np.less(Draws(self._bits, first, len(piece)).words(), limit, out=piece)
+        return held
 
     def scores(self, table: Table) -> NDArray[np.uint64]:
         """A uniform 64-bit number for each row, a pseudorandom function of its position or key."""

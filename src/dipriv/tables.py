@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dipriv.arrow import cells_from_arrow, cells_to_arrow, storage_of
-from dipriv.codecs.protocol import PRESENT, Cells, cast
+from dipriv.codecs.protocol import NULL, PRESENT, Cells, cast
 from dipriv.errors import InputError, SchemaError
 from dipriv.schema import Storage
 
@@ -40,15 +40,21 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table with text column names, at least one row, and columns of types that dipriv takes (checked on use)."""
+    """A table with text column names, at least one row, and columns of types that dipriv takes (checked on use).
+
+    A selection of rows is kept as a mask over the native table, whose columns are converted once.
+    """
 
     native: Any = field(repr=False)
     backend: Backend
     names: tuple[str, ...]
     rows: int
+    selected: Mask | None = field(repr=False, default=None)
     _arrays: dict[str, tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]] = field(
         repr=False, default_factory=dict
     )
+
+    _cells: dict[str, Cells] = field(repr=False, default_factory=dict)
 
     def column(self, name: str) -> Column:
         """The public facts of a column; refuses types that dipriv does not take."""
@@ -57,26 +63,37 @@ class Table:
         return Column(name, storage, array.type, self._nullable(name), labels, label_values)
 
     def array(self, name: str) -> pa.Array:
-        """A column as one Arrow array; categories of pandas as their codes."""
-        return self._raw(name)[0]
+        """A column's selected rows as one Arrow array."""
+        array = self._raw(name)[0]
+        return array if self.selected is None else _filter_array(array, self.selected)
 
     def cells(self, name: str, labels: pa.Array | None = None) -> Cells:
-        """A column as numbers; labels as their position in `labels`, -1 for others."""
-        return cells_from_arrow(name, self.array(name), labels)
+        """A column's selected rows as numbers; labels as their position in `labels`, -1 for others."""
+        if self.selected is None:
+            return self.all_cells(name, labels)
+        if labels is not None:
+            return self.all_cells(name, labels).take(self.selected)
+        if name not in self._cells:
+            self._cells[name] = self.all_cells(name).take(self.selected)
+        return self._cells[name]
+
+    def all_cells(self, name: str, labels: pa.Array | None = None) -> Cells:
+        """The same for all rows of the native table, selected or not."""
+        cells = cells_from_arrow(name, self._raw(name)[0], labels)
+        if self._nan_is_null(name) and cells.missing is not None:
+            return Cells(cells.values, np.where(cells.missing == PRESENT, cells.missing, NULL).astype(np.uint8))
+        return cells
 
     def take(self, rows: Mask) -> Table:
-        """The rows where the mask is true."""
-        return Table(_filter(self.native, self.backend, rows), self.backend, self.names, int(rows.sum()))
+        """The rows of a whole table where the mask is true."""
+        return replace(self, rows=int(np.count_nonzero(rows)), selected=rows, _cells={})
 
     def rebuild(self, released: Mapping[str, tuple[Cells, pa.Array | None]], keep: Sequence[str]) -> Any:
         """A native table of released and kept columns in this table's order, with its dtypes and its index."""
         columns = [name for name in self.names if name in released or name in keep]
-        parts = {
-            name: self._build(name, *released[name]) if name in released else self._native_column(name)
-            for name in columns
-        }
+        parts = {name: self._build(name, *released[name]) if name in released else self._kept(name) for name in columns}
         if self.backend == "pandas":
-            return _pandas_frame(self.native, parts, self.names)
+            return _pandas_frame(_index(self.native.index, self.selected), self.native.columns, parts, self.names)
         if self.backend == "polars":
             import polars as pl
 
@@ -112,6 +129,14 @@ class Table:
             return self.native[:, position]
         return self.native.get_column(name) if self.backend == "polars" else self.native.column(position)
 
+    def _nan_is_null(self, name: str) -> bool:
+        """Among plain floats of pandas and numpy NaN is how a null is written."""
+        return self.backend in ("pandas", "numpy") and isinstance(self._native_column(name).dtype, np.dtype)
+
+    def _kept(self, name: str) -> Any:
+        column = self._native_column(name)
+        return column if self.selected is None else _filter(column, self.backend, self.selected)
+
     def _nullable(self, name: str) -> bool:
         if self.backend == "pandas":
             dtype = self._native_column(name).dtype
@@ -125,8 +150,8 @@ class Table:
         if self.backend == "numpy":
             return _numpy_values(cells, native.dtype)
         if self.backend == "pandas":
-            return _build_pandas(cells, labels, native, self.array(name).type)
-        array = cells_to_arrow(cells, labels, self.array(name).type)
+            return _build_pandas(cells, labels, native, self._raw(name)[0].type)
+        array = cells_to_arrow(cells, labels, self._raw(name)[0].type)
         if self.backend == "polars":
             import polars as pl
 
@@ -223,6 +248,8 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
         values = tuple(series.dtype.categories.tolist())
         labels = _labels(values)
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels), labels, values
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind == "f":
+        return _arrow(name, str(series.dtype), lambda: pa.array(series.to_numpy(), from_pandas=False)), None, None
     array = _arrow(name, str(series.dtype), lambda: pa.Array.from_pandas(series))
     if series.dtype == object and not _is_plain(array.type):
         # the type of such columns, digits after the point included, would be read from the cells
@@ -315,34 +342,48 @@ def _numpy_values(cells: Cells, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.where(cells.missing == PRESENT, values, dtype.type(np.nan))
 
 
-def _pandas_frame(native: Any, parts: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _pandas_frame(index: Any, labels: Any, parts: Mapping[str, Any], names: Sequence[str]) -> Any:
     import pandas as pd
 
     data = {
-        number: pd.Series(part, index=native.index, dtype=part.dtype, copy=False)
-        for number, part in enumerate(parts.values())
+        number: pd.Series(part, index=index, dtype=part.dtype, copy=False) for number, part in enumerate(parts.values())
     }
-    frame = pd.DataFrame(data, index=native.index)
-    frame.columns = native.columns[[names.index(name) for name in parts]]
+    frame = pd.DataFrame(data, index=index, copy=False)
+    frame.columns = labels[[names.index(name) for name in parts]]
     return frame
+
+
+def _index(index: Any, selected: Mask | None) -> Any:
+    """The selected part of an index; one that counts rows is counted, not written out first."""
+    import pandas as pd
+
+    if selected is None:
+        return index
+    if isinstance(index, pd.RangeIndex):
+        positions = np.flatnonzero(selected)
+        counts_from_zero = (index.start, index.step) == (0, 1)
+        positions = positions if counts_from_zero else positions * index.step + index.start
+        return pd.Index(positions, name=index.name, copy=False)
+    return index[selected]
 
 
 def _is_enum(dtype: Any) -> bool:
     return bool(type(dtype).__name__ == "Enum")
 
 
-def _filter(native: Any, backend: Backend, rows: Mask) -> Any:
+def _filter(column: Any, backend: Backend, rows: Mask) -> Any:
+    """A native column's rows where the mask is true."""
     if backend == "pyarrow":
-        return pa.Table.from_arrays([_filter_column(column, rows) for column in native.columns], schema=native.schema)
+        return pa.chunked_array([_filter_array(_one_chunk(column), rows)], column.type)
     if backend == "polars":
         import polars as pl
 
-        return native.filter(pl.Series(rows))
-    return native[rows]
+        return column.filter(pl.Series(rows))
+    return column[rows]
 
 
-def _filter_column(column: Any, rows: Mask) -> Any:
+def _filter_array(array: pa.Array, rows: Mask) -> pa.Array:
     """Arrow cannot select rows of string views themselves."""
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string()).filter(pa.array(rows)).cast(column.type)
-    return column.filter(pa.array(rows))
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string()).filter(pa.array(rows)).cast(array.type)
+    return array.filter(pa.array(rows))

@@ -13,6 +13,7 @@ from dipriv.errors import InputError
 from dipriv.kernels import Kernel, Laplace, LaplaceKernel, noisy_uniform_cdf
 from dipriv.kernels.discrete_laplace import discrete_laplace
 from dipriv.kernels.laplace import shift_and_flatten
+from dipriv.kernels.noisy_uniform import slope_of, tail_of
 from dipriv.randomness import Draws, FloatArray, source
 from tests.support import dkw, draws, ks_uniform, uniform_rows, vectors
 
@@ -129,8 +130,8 @@ def test_the_compiled_g_is_the_readable_one(epsilon: float) -> None:
     steps, b = 2.0 ** int(kernel.lattice_bits[0]), float(kernel.noise_scales[0])
     z = discrete_laplace(draws(3, 10_000), int(kernel.scales[0]))
     u, v = uniform_rows(10_000, 1, seed=4)[:, 0], np.empty(10_000)
-    shift_and_flatten(u, z, steps, b, v)
-    np.testing.assert_allclose(v, noisy_uniform_cdf((np.rint(u * steps) + z) / steps, b), rtol=1e-14)
+    shift_and_flatten(u, z, steps, b, tail_of(b), slope_of(b), v)
+    np.testing.assert_allclose(v, noisy_uniform_cdf((np.floor(u * steps + 0.5) + z) / steps, b), rtol=1e-14)
 
 
 def test_g_agrees_with_high_precision_vectors_in_both_tails() -> None:

@@ -71,16 +71,26 @@ class LevelsCodec:
 @jit
 def find_levels(values: NDArray[Any], levels: NDArray[Any], offset: int, states: NDArray[np.int64]) -> None:
     """The first level that is not below each value, held to the last level, counted from `offset`."""
-    last = len(levels) - 1
     for i in range(len(values)):
-        low, high = 0, last
-        while low < high:
-            middle = (low + high) >> 1
-            if levels[middle] < values[i]:
-                low = middle + 1
-            else:
-                high = middle
-        states[i] = low + offset
+        states[i] = first_not_below(values[i], levels, len(levels) - 1) + offset
+
+
+@jit
+def first_not_below(value: float, levels: NDArray[Any], count: int) -> int:
+    """The first of `count` sorted levels that is not below the value, or `count`."""
+    if count <= 64:
+        below = 0
+        for k in range(count):  # many comparisons at once, and no branch to foresee
+            below += 1 if levels[k] < value else 0
+        return below
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if levels[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.codecs.categorical import OneHotCodec
-from dipriv.codecs.discrete import LatticeCodec, LevelsCodec, nearest_index
+from dipriv.codecs.discrete import LatticeCodec, LevelsCodec, first_not_below, nearest_index
 from dipriv.codecs.mixed import MixedLine, RealCodec
 from dipriv.codecs.nulls import NullsCodec
 from dipriv.codecs.protocol import Cells, Codec
 from dipriv.codecs.temporal import coarsest_resolution, ticks_in
 from dipriv.errors import ReferenceRowsError, SchemaError
+from dipriv.jit import jit
 from dipriv.randomness import FloatArray
 from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, Storage, lattice
 
@@ -23,6 +24,7 @@ MOST_LEVELS = 256
 ROWS_PER_LEVEL = 5
 MOST_DECIMALS = 4
 ATOM_SHARE = 1e-3
+SAMPLE = 1 << 16
 MOST_OF_ONE_VALUE = 0.05
 
 
@@ -35,29 +37,53 @@ def infer_kind(storage: Storage, cells: Cells) -> Kind:
     if storage.family in ("label", "boolean"):
         return Categorical()
     z = cells.present
-    values, counts = np.unique(z, return_counts=True)
+    levels = few_levels(z)
     if storage.family == "temporal":
-        return Datetime() if _are_levels(values, z) else Datetime(coarsest_resolution(z, storage.tick_ns))
-    if _are_levels(values, z):
-        return Discrete(levels=tuple(values.tolist()))
-    step = _common_step(values)
+        return Datetime() if levels is not None else Datetime(coarsest_resolution(z, storage.tick_ns))
+    if levels is not None:
+        return Discrete(levels=tuple(levels.tolist()))
+    step = _common_step(z)
     if step is not None:
         return Discrete(step=step)
+    values, counts = np.unique(z, return_counts=True)
     atoms = values[counts >= max(3.0, ATOM_SHARE * len(z))]
     return Mixed(atoms=tuple(atoms.tolist())) if len(atoms) else Continuous()
 
 
-def _are_levels(values: NDArray[Any], z: NDArray[Any]) -> bool:
-    """One value, or few values that are each met often."""
-    return len(values) == 1 < len(z) or (len(values) <= MOST_LEVELS and len(values) * ROWS_PER_LEVEL <= len(z))
+def few_levels(z: NDArray[Any]) -> NDArray[Any] | None:
+    """The distinct values where there is one, or where they are few and each is met often; else None."""
+    found = np.empty(MOST_LEVELS, dtype=z.dtype)
+    count = gather_levels(z[:: 1 + len(z) // SAMPLE], found, 0)  # nearly all of them, from a sample
+    count = gather_levels(z, found, count) if count else 0
+    few = count == 1 < len(z) or 0 < count * ROWS_PER_LEVEL <= len(z)
+    return found[:count].copy() if few else None
 
 
-def _common_step(values: NDArray[Any]) -> int | float | None:
+@jit
+def gather_levels(z: NDArray[Any], levels: NDArray[Any], count: int) -> int:
+    """Add to `count` sorted levels the other values, and say how many there are; 0 where they are more than fit."""
+    for i in range(len(z)):
+        low = first_not_below(z[i], levels, count)
+        if low < count and levels[low] == z[i]:
+            continue
+        if count == len(levels):
+            return 0
+        for place in range(count, low, -1):
+            levels[place] = levels[place - 1]
+        levels[low] = z[i]
+        count += 1
+    return count
+
+
+def _common_step(z: NDArray[Any]) -> int | float | None:
     """The largest step that all values are multiples of: of whole numbers, or of numbers with up to four decimals."""
-    if values.dtype.kind in "iu":
-        return max(1, min(int(np.gcd.reduce(values)), 2**53 - 1)) if values.min() > np.iinfo(values.dtype).min else 1
-    reals = values.astype(np.float64)
+    if z.dtype.kind in "iu":
+        return max(1, min(int(np.gcd.reduce(z)), 2**53 - 1)) if z.min() > np.iinfo(z.dtype).min else 1
+    some = z[:1000].astype(np.float64)
     for digits in range(MOST_DECIMALS + 1):
+        if np.max(np.abs(some)) >= 2**50 / 10**digits or np.any(np.round(some, digits) != some):
+            continue  # a look at the first values spares the others
+        reals = z.astype(np.float64)
         if np.max(np.abs(reals)) < 2**50 / 10**digits and np.all(np.round(reals, digits) == reals):
             whole = max(1, int(np.gcd.reduce(np.rint(reals * 10**digits).astype(np.int64))))
             return whole if digits == 0 else whole / 10**digits
@@ -90,15 +116,15 @@ def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, re
     if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
         support = _levels(name, kind, storage, levels, reference)
         # a level between the boxes of two reference rows would be released although no reference row has it
-        return LevelsCodec(support if z is None else support[np.isin(support, z)])
+        return LevelsCodec(support if z is None else support[_met(support, z)])
     if isinstance(kind, Discrete):
         whole, per_unit = lattice(kind.step or 1) or (1, 1)
         return _fit_lattice(name, kind, z, whole, per_unit, storage.dtype)
     if isinstance(kind, Datetime):
         if z is None:
             raise SchemaError(f"column {name!r} is declared Datetime, but its law is given.", "Leave the kind out.")
-        values = np.unique(z)
-        if kind.resolution is None and _are_levels(values, z):
+        values = few_levels(z)
+        if kind.resolution is None and values is not None:
             return LevelsCodec(values)
         whole = ticks_in(kind.resolution or coarsest_resolution(z, storage.tick_ns), storage.tick_ns)
         return _fit_lattice(name, kind, z, whole, 1, storage.dtype)
@@ -133,7 +159,7 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
             "Declare it Mixed, with that value as an atom, or Discrete.",
         )
     scale = 2.0**-64 if max(np.max(np.abs(z)), np.max(np.abs(atoms), initial=0.0)) > 2.0**960 else 1.0
-    unit = _power_of_two(_typical(z[~np.isin(z, atoms)] * scale))
+    unit = _power_of_two(_typical((z if not len(atoms) else z[~np.isin(z, atoms)]) * scale))
     return RealCodec(MixedLine.around(atoms * scale, unit), storage.dtype, low, high, _floor(z, atoms), scale)
 
 
@@ -147,7 +173,8 @@ def _floor(z: FloatArray, atoms: FloatArray) -> float:
 
 
 def _typical(z: FloatArray) -> float:
-    return float(np.median(np.abs(z))) if len(z) else 1.0
+    """The median size, of a sample where there are very many."""
+    return float(np.median(np.abs(z[:: 1 + len(z) // SAMPLE]))) if len(z) else 1.0
 
 
 def _levels(
@@ -163,13 +190,14 @@ def _levels(
             raise SchemaError(
                 f"column {name!r}: no levels are declared and no rows may be read.", "Declare its levels."
             )
-        return np.unique(z)
+        distinct = few_levels(z)
+        return np.unique(z) if distinct is None else distinct
     stored = _stored(kind.levels, storage.dtype)
     if stored is None:
         raise SchemaError(
             f"column {name!r}: some declared levels cannot be stored as {storage.label}.", "Correct the levels."
         )
-    if z is not None and not np.all(np.isin(z, stored)):
+    if z is not None and not _all_among(z, np.unique(stored)):
         raise SchemaError(
             f"column {name!r}: reference rows hold values outside its {len(stored)} declared levels.",
             "Complete the levels, or correct the rows.",
@@ -214,9 +242,36 @@ def _fit_lattice(
 
 
 def _largest_share(z: FloatArray) -> float:
-    """The share of the rows that the most frequent value has; 0 where it is met but a few times."""
-    most = int(np.unique(z, return_counts=True)[1].max())
-    return most / len(z) if most >= ROWS_PER_LEVEL else 0.0
+    """The share that the most frequent value has of the rows, or of a sample of very many; 0 if met but a few times."""
+    sample = z[:: 1 + len(z) // SAMPLE]
+    most = int(np.unique(sample, return_counts=True)[1].max())
+    return most / len(sample) if most >= ROWS_PER_LEVEL else 0.0
+
+
+def _all_among(z: NDArray[Any], levels: NDArray[Any]) -> bool:
+    """Whether every value is one of the sorted levels."""
+    room = np.concatenate([levels, levels[:1]])
+    return gather_levels(z, room, len(levels)) == len(levels)
+
+
+def _met(support: NDArray[Any], z: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the sorted levels occur among the values."""
+    seen = np.zeros(len(support), dtype=np.bool_)
+    mark_levels(z, support, seen)
+    return seen
+
+
+@jit
+def mark_levels(z: NDArray[Any], levels: NDArray[Any], seen: NDArray[np.bool_]) -> None:
+    """Mark the sorted levels that occur, until all do."""
+    left = len(levels)
+    for i in range(len(z)):
+        place = first_not_below(z[i], levels, len(levels))
+        if place < len(levels) and levels[place] == z[i] and not seen[place]:
+            seen[place] = True
+            left -= 1
+            if left == 0:
+                return
 
 
 def _kinds_missing(reference: Cells | None) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dipriv.errors import InputError
 from dipriv.jit import jit
 from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace
-from dipriv.kernels.noisy_uniform import cdf_at
+from dipriv.kernels.noisy_uniform import cdf_at, slope_of, tail_of
 from dipriv.kernels.transition import Transition, laplace_matrix
 from dipriv.randomness import Draws, FloatArray
 
@@ -93,7 +93,8 @@ class LaplaceKernel:
         v = np.empty_like(u)
         for column, b in enumerate(self.noise_scales):
             z = discrete_laplace(draws.of_column(column), int(self.scales[column]))
-            shift_and_flatten(u[:, column], z, 2.0 ** int(self.lattice_bits[column]), b, v[:, column])
+            steps = 2.0 ** int(self.lattice_bits[column])
+            shift_and_flatten(u[:, column], z, steps, b, tail_of(b), slope_of(b), v[:, column])
         return v
 
     def on_levels(self, probabilities: FloatArray) -> Transition:
@@ -108,12 +109,14 @@ class LaplaceKernel:
 
 
 @jit
-def shift_and_flatten(u: FloatArray, z: NDArray[np.int64], steps: float, b: float, v: FloatArray) -> None:
+def shift_and_flatten(
+    u: FloatArray, z: NDArray[np.int64], steps: float, b: float, tail: float, slope: float, v: FloatArray
+) -> None:
     """V = G((round(u steps) + z) / steps). What is not inside [0, 1] is held to it, and not-a-number counts as 0."""
     for i in range(len(u)):
-        held = min(max(u[i], 0.0), 1.0) if u[i] == u[i] else 0.0
-        x = np.float64(np.int64(round(held * steps)) + z[i]) / steps
-        v[i] = min(max(cdf_at(x, b), 2.0**-53), 1.0 - 2.0**-53)
+        held = min(max(u[i], 0.0), 1.0) if u[i] >= 0.0 else 0.0
+        x = np.float64(np.int64(held * steps + 0.5) + z[i]) / steps
+        v[i] = min(max(cdf_at(x, b, tail, slope), 2.0**-53), 1.0 - 2.0**-53)
 
 
 def _lattice(epsilon: Fraction) -> tuple[int, int]:

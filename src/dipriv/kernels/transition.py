@@ -65,18 +65,31 @@ def sample_aliases(
     aliases: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None:
-    """One word a value: its top bits pick a bin, the others decide between the bin's level and its alias."""
-    bins = thresholds.shape[1]
+    """One word a value: see `sample_alias`."""
+    shift = bin_shift(thresholds.shape[1])
+    for i in range(len(levels)):
+        out[i] = sample_alias(levels[i], words[i], shift, thresholds, aliases)
+
+
+@jit
+def sample_alias(
+    level: int, word: np.uint64, shift: np.uint64, thresholds: Words, aliases: NDArray[np.int64]
+) -> np.int64:
+    """63 bits: the top ones pick a bin, the others decide between the bin's level and its alias."""
+    word = word >> np.uint64(1)
+    b = np.int64(word >> shift)
+    rest = word & ((np.uint64(1) << shift) - np.uint64(1))
+    return b if rest < thresholds[level, b] else aliases[level, b]
+
+
+@jit
+def bin_shift(bins: int) -> np.uint64:
+    """How many of the 63 bits are left when a bin is picked."""
     shift = np.uint64(63)
     while bins > 1:
         bins >>= 1
         shift -= np.uint64(1)
-    mask = (np.uint64(1) << shift) - np.uint64(1)
-    for i in range(len(levels)):
-        word = words[i] >> np.uint64(1)
-        b = np.int64(word >> shift)
-        level = levels[i]
-        out[i] = b if (word & mask) < thresholds[level, b] else aliases[level, b]
+    return shift
 
 
 def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:

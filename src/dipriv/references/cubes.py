@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dipriv.jit import jit
 from dipriv.randomness import FloatArray
-from dipriv.references.guide import Guide, find_all, find_between
+from dipriv.references.guide import Guide, find_between
 
 Edge = Literal["unit-free", "paper"]
 Groups = NDArray[np.intp]
@@ -62,11 +62,11 @@ class Cubes:
 
     def to_uniform(self, v: FloatArray, groups: Groups | None = None) -> FloatArray:
         """Forward: C(x_1), and for l >= 2 C(x_l | x_1..x_{l-1}), which is 0 where no box holds the earlier columns."""
-        u, guide = np.empty_like(v), self.guide
-        boxes = np.empty(len(v), dtype=np.int64)
+        u = np.empty_like(v)
         if groups is None:
-            find_all(v[:, 0], self.top, guide.starts, guide.origin, guide.cells_per_unit, guide.by_order, boxes)
+            boxes = self.guide.find(self.top, v[:, 0])
         else:
+            boxes = np.empty(len(v), dtype=np.int64)
             find_in_groups(v[:, 0], self.top, self.starts, groups, boxes)
         forward(v, self.top, self.edges, self.rest, self.starts, _or_none(groups), boxes, u)
         return u

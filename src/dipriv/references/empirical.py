@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from dipriv.errors import InputError
 from dipriv.references.cubes import Cubes, Edge
 from dipriv.references.known import Independent
@@ -42,11 +40,9 @@ class Empirical:
         return {}
 
     def fit(self, rows: ReferenceRows) -> Cubes | Independent:
-        states = rows.states[0] if len(rows.states) == 1 else None
-        if states is None or self.edge == "paper":
+        if rows.counts is None:
             return Cubes.build(rows.v, rows.lower, self.edge)
-        counts = np.bincount((np.ceil(rows.v[:, 0] - rows.lower[0]) - 1).astype(np.intp), minlength=states)
-        return Independent((LevelsLaw.on_line(float(rows.lower[0]), counts),))
+        return Independent((LevelsLaw.on_line(float(rows.lower[0]), rows.counts),))
 
     def exposes(self, columns: int) -> bool:
         return columns > 1

@@ -41,8 +41,8 @@ class ReferenceRows:
     lower: FloatArray
     names: tuple[str, ...]
     groups: NDArray[np.intp] | None = None
-    states: tuple[int | None, ...] = ()
-    """For each column the number of unit intervals that its line consists of, counted from `lower`; else None."""
+    counts: NDArray[np.intp] | None = None
+    """For a single column of levels, in place of `v`: how often each unit interval of its line is hit."""
 
     def __repr__(self) -> str:
         return f"ReferenceRows({self.v.shape[0]} x {self.v.shape[1]})"
