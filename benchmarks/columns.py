@@ -69,7 +69,7 @@ def discrete() -> dict[str, Any]:
 
 
 def _report(contestants: dict[str, Any], rows: int) -> dict[str, Any]:
-    seconds = side_by_side(contestants, rounds=2)
+    seconds = side_by_side(contestants, rounds=3)
     ours = next(iter(seconds.values()))
     return {
         "rows": rows,

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dipriv
 from benchmarks.measure import side_by_side
 
-ROWS = [10_000, 31_623, 100_000, 200_000, 400_000, 800_000, 1_600_000, 3_200_000, 6_400_000, 10_000_000]
+ROWS = [10_000, 39_062, 78_125, 156_250, 312_500, 625_000, 1_250_000, 2_500_000, 5_000_000, 10_000_000]
+SMALLEST = 78_125
 COLUMNS = [1, 2, 5, 10, 20, 50, 100]
 ROWS_FOR_COLUMNS = 100_000
 
@@ -19,14 +21,12 @@ ROWS_FOR_COLUMNS = 100_000
 def run() -> dict[str, Any]:
     """Seconds by rows (one column), by columns (100,000 rows), and of 1,000,000 x 10."""
     rng = np.random.default_rng(2)
-    table = rng.normal(size=(max(ROWS), 1))
-    by_rows = side_by_side({str(n): _release(table[:n]) for n in ROWS}, rounds=4)
-    wide = rng.normal(size=(ROWS_FOR_COLUMNS, max(COLUMNS)))
-    by_columns = side_by_side({str(p): _release(np.ascontiguousarray(wide[:, :p])) for p in COLUMNS}, rounds=3)
-    ten = side_by_side({"1000000 x 10": _release(rng.normal(size=(1_000_000, 10)))}, rounds=2)
+    by_rows = side_by_side({str(n): _release(rng.normal(size=(1, n))) for n in ROWS}, rounds=7)
+    by_columns = side_by_side({str(p): _release(rng.normal(size=(p, ROWS_FOR_COLUMNS))) for p in COLUMNS}, rounds=5)
+    ten = side_by_side({"1000000 x 10": _release(rng.normal(size=(10, 1_000_000)))}, rounds=3)
     return {
         "seconds by rows": by_rows,
-        "exponent in rows, 1e5 to 1e7": _exponent({n: s for n, s in by_rows.items() if int(n) >= 100_000}),
+        "exponent in rows, 1e5 to 1e7": _exponent({n: s for n, s in by_rows.items() if int(n) >= SMALLEST}),
         "cost of doubling the rows, 1e5 to 1e7": _doubling(by_rows),
         "seconds by columns": by_columns,
         "exponent in columns": _exponent(by_columns),
@@ -55,8 +55,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
-def _release(table: np.ndarray) -> Any:
-    return lambda: dipriv.privatize(table, 1.0, reference="holdout")
+def _release(columns: np.ndarray) -> Any:
+    frame = pd.DataFrame({f"c{number}": column for number, column in enumerate(columns)}, copy=False)
+    return lambda: dipriv.privatize(frame, 1.0, reference="holdout")
 
 
 def _exponent(seconds: dict[str, float]) -> float:
@@ -65,9 +66,6 @@ def _exponent(seconds: dict[str, float]) -> float:
 
 
 def _doubling(seconds: dict[str, float]) -> dict[str, float]:
-    """The cost of each doubling in between, the last step of 1.56 extended to a doubling."""
-    sizes = [n for n in seconds if int(n) >= 100_000]
-    return {
-        f"{low} to {high}": (seconds[high] / seconds[low]) ** (np.log(2) / np.log(int(high) / int(low)))
-        for low, high in pairwise(sizes)
-    }
+    """The cost of each doubling in between."""
+    sizes = [n for n in seconds if int(n) >= SMALLEST]
+    return {f"{low} to {high}": seconds[high] / seconds[low] for low, high in pairwise(sizes)}

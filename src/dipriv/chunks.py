@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from dipriv.errors import InputError
 Work: TypeAlias = Callable[[slice, int], list[Cells]]
 
 CHUNK_CELLS = 1 << 17
-FEWEST_ROWS = 1 << 10
+FEWEST_ROWS = 1 << 13
 
 
 def in_chunks(
@@ -27,14 +28,15 @@ def in_chunks(
 
     `work(chunk, number)` gets a slice of the rows and the number of its first selected row among all selected ones.
     """
-    size = max(FEWEST_ROWS, CHUNK_CELLS // columns)
-    slices = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    size = max(FEWEST_ROWS, min(CHUNK_CELLS // columns, rows // (4 * threads())))
+    starts = [0, *range(min(FEWEST_ROWS, rows), rows, size), rows]  # a short one first, which compiles what all share
+    slices = [slice(start, stop) for start, stop in pairwise(starts) if stop > start]
     counts = [chunk.stop - chunk.start if selected is None else int(selected[chunk].sum()) for chunk in slices]
     ends = np.cumsum(counts).tolist()
     jobs = [(chunk, end - count, end) for chunk, count, end in zip(slices, counts, ends, strict=True) if count]
     with _bar(ends[-1], progress) as advance:
         chunk, number, end = jobs[0]
-        first = work(chunk, number)  # also compiles, once, what the threads then share
+        first = work(chunk, number)
         advance(end)
         if len(jobs) == 1:
             return first

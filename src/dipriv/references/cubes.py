@@ -46,7 +46,7 @@ class Cubes:
         m, p = v.shape
         sizes = np.array([m]) if groups is None else np.bincount(groups)
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        rest = np.empty((m, p - 1, 2))
+        sides = np.empty((p - 1, 2, m))  # column by column first: each is worked on in the processor's cache
         for column in reversed(range(p)):  # the first column comes last and leaves its order and edges
             if p == 1 and groups is None:
                 x = np.sort(v[:, 0])  # values alone sort in a tenth of the time
@@ -57,8 +57,11 @@ class Cubes:
             lo, hi = np.empty(m), np.empty(m)
             fill_intervals(x, starts, edges, lo, hi)
             if column:
-                rest[order, column - 1, 0], rest[order, column - 1, 1] = lo, hi
-        return cls(hi, edges, rest[order] if p > 1 else rest, starts, Guide.over(hi if groups is None else hi[:1]))
+                sides[column - 1, 0, order], sides[column - 1, 1, order] = lo, hi
+        rest = np.empty((m, p - 1, 2))
+        if p > 1:
+            turn(sides, order, rest)
+        return cls(hi, edges, rest, starts, Guide.over(hi if groups is None else hi[:1]))
 
     def to_uniform(self, v: FloatArray, groups: Groups | None = None) -> FloatArray:
         """Forward: C(x_1), and for l >= 2 C(x_l | x_1..x_{l-1}), which is 0 where no box holds the earlier columns."""
@@ -150,6 +153,16 @@ def fraction(x: float, lo: float, hi: float) -> float:
     if x >= hi:
         return 1.0
     return 0.0 if x <= lo else (0.5 * x - 0.5 * lo) / (0.5 * hi - 0.5 * lo)
+
+
+@jit
+def turn(sides: FloatArray, order: NDArray[np.intp], rest: FloatArray) -> None:
+    """rest[k, l, s] = sides[l, s, order[k]], in blocks of rows that stay in the cache."""
+    for start in range(0, len(order), 64):
+        for column in range(sides.shape[0]):
+            for k in range(start, min(start + 64, len(order))):
+                rest[k, column, 0] = sides[column, 0, order[k]]
+                rest[k, column, 1] = sides[column, 1, order[k]]
 
 
 @jit
