@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 
 import dipriv
 from benchmarks.measure import side_by_side
@@ -56,8 +56,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def _release(columns: np.ndarray) -> Any:
-    frame = pd.DataFrame({f"c{number}": column for number, column in enumerate(columns)}, copy=False)
-    return lambda: dipriv.privatize(frame, 1.0, reference="holdout")
+    table = pa.table({f"c{number}": column for number, column in enumerate(columns)})
+    return lambda: dipriv.privatize(table, 1.0, reference="holdout")
 
 
 def _exponent(seconds: dict[str, float]) -> float:

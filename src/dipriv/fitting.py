@@ -14,6 +14,7 @@ from dipriv.chunks import in_chunks
 from dipriv.codecs import Cells, Codec, LevelsCodec
 from dipriv.columns import FittedColumn, fit_columns, refuse_nulls
 from dipriv.errors import InputError, ReferenceRowsError
+from dipriv.jit import announce_compilation
 from dipriv.kernels import Kernel, KernelRecipe
 from dipriv.mechanism import Chain, compose, encode
 from dipriv.randomness import Bits, Draws
@@ -106,6 +107,7 @@ def fit(
     bits: Bits,
 ) -> Fitted:
     """Fit codecs and reference on the reference rows (None where the recipe reads none), and build the kernel."""
+    announce_compilation()
     names = [column.name for column in facts]
     lawful = recipe.kinds(names)
     columns = fit_columns(facts, schema, lawful, reference)
