@@ -84,7 +84,11 @@ class RealCodec:
         return (float(self.line.place(np.array([floor]), np.zeros(1))[0]),)
 
     def encode(self, cells: Cells, draws: Draws) -> FloatArray:
-        z = np.clip(cells.values.astype(np.float64), self.low, self.high) * self.scale
+        z = cells.values.astype(np.float64, copy=False)
+        if np.isfinite(self.low) or np.isfinite(self.high):
+            z = np.clip(z, self.low, self.high)
+        if self.scale != 1.0:
+            z = z * self.scale
         if len(self.line.atoms):
             z = self.line.place(z, 1.0 - draws.uniforms())
         return as_column(z, cells, self.lower[0])

@@ -54,7 +54,7 @@ class Cubes:
                 order = np.argsort(v[:, column]) if groups is None else np.lexsort((v[:, column], groups))
                 x = v[order, column]
             edges = _edges(x, starts, float(lower[column]), edge)
-            lo, hi = np.empty(m), np.empty(m)
+            lo, hi = np.empty(m if column else 0), np.empty(m)  # the first column's boxes lie side by side
             fill_intervals(x, starts, edges, lo, hi)
             if column:
                 sides[column - 1, 0, order], sides[column - 1, 1, order] = lo, hi
@@ -175,7 +175,8 @@ def fill_intervals(v: FloatArray, starts: NDArray[np.int64], edges: FloatArray, 
             while end < starts[group + 1] and v[end] == v[start]:
                 end += 1
             for place in range(start, end):
-                lo[place] = between(below, v[start], (place - start) / (end - start))
+                if len(lo):
+                    lo[place] = between(below, v[start], (place - start) / (end - start))
                 hi[place] = between(below, v[start], (place + 1 - start) / (end - start))
             below, start = v[start], end
 

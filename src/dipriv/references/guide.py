@@ -16,6 +16,7 @@ from dipriv.jit import jit
 from dipriv.randomness import FloatArray
 
 ENTRIES_PER_CELL = 1
+GOOD_RUN = 4.0
 BLOCK = 256
 SHORT = 8
 """A run so short is searched one by one, which the processor foresees better than bisection."""
@@ -33,8 +34,10 @@ class Guide:
     @classmethod
     def over(cls, entries: FloatArray) -> Guide:
         """The guide of a sorted array."""
-        guides = [cls._over(entries, by_order) for by_order in (False, True)]
-        return min(guides, key=lambda guide: guide._steps())
+        by_value = cls._over(entries, by_order=False)
+        if by_value.average_run() <= GOOD_RUN:
+            return by_value
+        return min(by_value, cls._over(entries, by_order=True), key=cls.average_run)
 
     @classmethod
     def _over(cls, entries: FloatArray, by_order: bool) -> Guide:
@@ -47,10 +50,10 @@ class Guide:
         narrow = np.int32 if len(entries) < 2**31 else np.int64  # half the memory to run through
         return cls(np.cumsum(starts).astype(narrow), first, per_unit, by_order)
 
-    def _steps(self) -> float:
+    def average_run(self) -> float:
         """How long a run is to search, on average, for a number that is drawn like the entries."""
         sizes = np.diff(self.starts).astype(np.float64)
-        return float(np.dot(sizes, sizes))
+        return float(np.dot(sizes, sizes)) / float(self.starts[-1])
 
     def find(self, entries: FloatArray, x: FloatArray) -> NDArray[np.int64]:
         """For each x the first entry that is not below it, or the number of entries: like searchsorted, left."""
