@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells, cast
 from dipriv.errors import InputError, SchemaError
+from dipriv.jit import jit
 from dipriv.schema import Storage
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -72,17 +73,28 @@ def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None) -> Cel
     if values.dtype.kind != "f":
         return Cells(values, _missing(nulls))
     missing = _missing(nulls)
-    not_a_number = np.isnan(values) if nulls is None else np.isnan(values) & ~nulls
-    if not_a_number.any():
+    has_nan, has_infinity = odd_numbers(values)
+    if has_nan:
+        not_a_number = np.isnan(values) if nulls is None else np.isnan(values) & ~nulls
         missing = np.zeros(len(values), dtype=np.uint8) if missing is None else missing
         missing[not_a_number] = NAN
         values = np.where(not_a_number, values.dtype.type(0), values)
-    if np.isinf(values).any():
+    if has_infinity:
         raise InputError(
             f"column {name!r} holds infinite values; dipriv takes finite numbers and nulls.",
             "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",
         )
     return Cells(values, missing)
+
+
+@jit
+def odd_numbers(values: NDArray[Any]) -> tuple[bool, bool]:
+    """Whether there is a not-a-number, and whether there is an infinity: x - x is 0 for all other numbers."""
+    nans, odd = 0, 0
+    for i in range(len(values)):
+        odd += 1 if values[i] - values[i] != 0 else 0
+        nans += 1 if np.isnan(values[i]) else 0
+    return nans > 0, odd > nans
 
 
 def cells_to_arrow(cells: Cells, labels: pa.Array | None, arrow_type: pa.DataType) -> pa.Array:

@@ -54,6 +54,7 @@ class Table:
         repr=False, default_factory=dict
     )
 
+    _numbers: dict[str, Cells] = field(repr=False, default_factory=dict)
     _cells: dict[str, Cells] = field(repr=False, default_factory=dict)
 
     def column(self, name: str) -> Column:
@@ -79,7 +80,14 @@ class Table:
 
     def all_cells(self, name: str, labels: pa.Array | None = None) -> Cells:
         """The same for all rows of the native table, selected or not."""
-        cells = cells_from_arrow(name, self._raw(name)[0], labels)
+        if labels is not None:
+            return cells_from_arrow(name, self._raw(name)[0], labels)
+        if name not in self._numbers:
+            self._numbers[name] = self._read_numbers(name)
+        return self._numbers[name]
+
+    def _read_numbers(self, name: str) -> Cells:
+        cells = cells_from_arrow(name, self._raw(name)[0], None)
         if self._nan_is_null(name) and cells.missing is not None:
             return Cells(cells.values, np.where(cells.missing == PRESENT, cells.missing, NULL).astype(np.uint8))
         return cells
