@@ -64,8 +64,10 @@ All in: split, sort, fit, search, noise, quantiles, the released table.
 
 From 78,125 to 10,000,000 rows the fitted exponent is {grown["exponent in rows, 1e5 to 1e7"]:.2f}: a doubling costs
 {2 ** grown["exponent in rows, 1e5 to 1e7"]:.2f} times. Single doublings cost between {min(steps):.2f} and
-{max(steps):.2f} times, as the noise of the machine and the sizes of its caches have it. The exponent in the number of
-columns is {grown["exponent in columns"]:.2f}. 1,000,000 rows of 10 columns take {grown["seconds of 1,000,000 x 10"]:.2f} s,
+{max(steps):.2f} times, as the noise of the machine and the sizes of its caches have it.
+
+The exponent in the number of columns is {grown["exponent in columns"]:.2f}.
+1,000,000 rows of 10 columns take {grown["seconds of 1,000,000 x 10"]:.2f} s,
 {grown["nanoseconds a cell of 1,000,000 x 10"]:.0f} ns a cell.
 
 ## Parquet to Parquet, {parquet["rows"]:,} rows of 4 columns, one privatized
