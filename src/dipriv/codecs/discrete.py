@@ -105,8 +105,8 @@ class LatticeCodec:
     whole: int
     per_unit: int
     dtype: np.dtype[Any]
-    low: float = -np.inf
-    origin: int = 0
+    low: float = field(repr=False, default=-np.inf)
+    origin: int = field(repr=False, default=0)
 
     dims = 1
 

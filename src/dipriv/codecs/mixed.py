@@ -73,7 +73,7 @@ class RealCodec:
     dtype: np.dtype[Any]
     low: float = -np.inf
     high: float = np.inf
-    floor: float = -np.inf
+    floor: float = field(repr=False, default=-np.inf)
     scale: float = 1.0
 
     dims = 1

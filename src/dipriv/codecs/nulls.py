@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class NullsCodec:
 
     inner: Codec
     missing: tuple[int, ...]
-    low: float
+    low: float = field(repr=False)
     width: float = 1.0
 
     dims = 1

@@ -27,8 +27,8 @@ class Guide:
     """`starts[c]` is how many entries lie below cell c; cell of x = (place(x) - origin) * cells_per_unit."""
 
     starts: NDArray[np.signedinteger[Any]] = field(repr=False)
-    origin: float
-    cells_per_unit: float
+    origin: float = field(repr=False)
+    cells_per_unit: float = field(repr=False)
     by_order: bool
 
     @classmethod
