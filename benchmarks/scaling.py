@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 import dipriv
+from benchmarks import doubling
 from benchmarks.measure import side_by_side
 
-ROWS = [10_000, 39_062, 78_125, 156_250, 312_500, 625_000, 1_250_000, 2_500_000, 5_000_000, 10_000_000]
-SMALLEST = 78_125
+ROWS = [10_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000]
+SMALLEST = 100_000
 SECONDS_EACH = 3.0
 COLUMNS = [1, 2, 5, 10, 20, 50, 100]
 ROWS_FOR_COLUMNS = 100_000
@@ -28,7 +28,7 @@ def run() -> dict[str, Any]:
     return {
         "seconds by rows": by_rows,
         "exponent in rows, 1e5 to 1e7": _exponent({n: s for n, s in by_rows.items() if int(n) >= SMALLEST}),
-        "cost of doubling the rows, 1e5 to 1e7": _doubling(by_rows),
+        "cost of doubling the rows, 1e5 to 1e7": doubling.run(),
         "seconds by columns": by_columns,
         "exponent in columns": _exponent(by_columns),
         "seconds of 1,000,000 x 10": ten,
@@ -67,9 +67,3 @@ def _seconds(columns: np.ndarray) -> float:
 def _exponent(seconds: dict[str, float]) -> float:
     x, y = np.log([float(n) for n in seconds]), np.log(list(seconds.values()))
     return float(np.polyfit(x, y, 1)[0])
-
-
-def _doubling(seconds: dict[str, float]) -> dict[str, float]:
-    """The cost of each doubling in between."""
-    sizes = [n for n in seconds if int(n) >= SMALLEST]
-    return {f"{low} to {high}": seconds[high] / seconds[low] for low, high in pairwise(sizes)}
