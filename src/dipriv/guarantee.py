@@ -41,12 +41,15 @@ class Guarantee:
         return min(1.0, level * math.exp(exponent)) if exponent < 700 else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"conditions": list(self.conditions), "power_at_5_percent": self.power()}
+        told = "inf" if math.isinf(self.epsilon) else self.epsilon  # JSON has no infinity
+        return asdict(self) | {"epsilon": told, "conditions": list(self.conditions), "power_at_5_percent": self.power()}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
+        if math.isinf(self.epsilon):
+            return f"No guarantee: {self.kernel} is not differentially private. It protects {self.protects}."
         local = self.model == "local"
         name = "local differential privacy" if local else "differential privacy"
         lines = [

@@ -111,6 +111,16 @@ class Table:
         fields = [self.native.schema.field(name).remove_metadata() for name in columns]
         return pa.Table.from_arrays(list(parts.values()), schema=pa.schema(fields))
 
+    def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
+        """A native table of these float64 columns, all of this table's, with its names and its index."""
+        if self.backend == "pandas":
+            return _pandas_frame(self.native.index, self.native.columns, columns, self.names)
+        if self.backend == "polars":
+            import polars as pl
+
+            return pl.DataFrame(dict(columns))
+        return np.stack(list(columns.values()), axis=1) if self.backend == "numpy" else pa.table(dict(columns))
+
     def _raw(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
         """A column's array, and the labels that its type fixes; converted once."""
         if name not in self._arrays:

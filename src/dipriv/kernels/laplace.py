@@ -55,7 +55,7 @@ class Laplace:
         if unknown := [name for name in self.shares if name not in names]:
             raise InputError(f"a share is given for {unknown[0]!r}, which is not a column.", "Remove or rename it.")
         shares = [Fraction(self.shares.get(name, 1)) / names.count(name) for name in names]
-        lattices = [_lattice(Fraction(epsilon) * share / sum(shares)) for share in shares]
+        lattices = [lattice_of(Fraction(epsilon) * share / sum(shares)) for share in shares]
         steps, scales = zip(*lattices, strict=True)
         return LaplaceKernel(epsilon, np.array(steps), np.array(scales))
 
@@ -119,7 +119,7 @@ def shift_and_flatten(
         v[i] = min(max(cdf_at(x, b, tail, slope), 2.0**-53), 1.0 - 2.0**-53)
 
 
-def _lattice(epsilon: Fraction) -> tuple[int, int]:
+def lattice_of(epsilon: Fraction) -> tuple[int, int]:
     """(K, t) of a column with this budget: the finest lattice for which t = ceil(2^K/ε) is small enough."""
     for bits in range(FINEST, COARSEST - 1, -1):
         scale = math.ceil((1 << bits) / epsilon)
