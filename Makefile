@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test lint evidence bench clean
+.PHONY: help setup demo test lint reproduce bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,6 +13,8 @@ $(STAMP): pyproject.toml
 		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[recommender]" || \
+		echo "LIBMF could not be compiled: the experiment movielens and its test are left out."
 	@touch $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything that development needs
@@ -32,8 +34,9 @@ lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-evidence: $(STAMP)  ## slow statistical evidence; writes docs/evidence/
-	$(BIN)/python -m dipriv.experiments.linear_regression
+reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reproduction.md
+	$(BIN)/dipriv reproduce all --out docs/reproduction
+	$(BIN)/python -m dipriv.experiments.page docs/templates/reproduction.md docs/reproduction docs/reproduction.md
 
 bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,64 @@
+"""Ours against the paper's, cell by cell: the difference in standard errors, and whether it is agreement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from dipriv.experiments.protocol import Experiment, Row
+
+SHARE, STANDARD_ERRORS, ORDER = 0.15, 4.0, 3.0
+"""Agreement is within 15% or four combined standard errors; for constructions left open, within a factor of three."""
+
+
+def difference(row: Row, paper_reps: int) -> float | None:
+    """(ours - paper) / combined standard error; None without a number of the paper's."""
+    if row.paper is None or not math.isfinite(row.paper.mean + row.mean):
+        return None
+    error = math.sqrt(row.sd**2 / row.reps + row.paper.sd**2 / paper_reps + row.paper.rounding**2 / 3)
+    return (row.mean - row.paper.mean) / error
+
+
+def verdict(row: Row, experiment: Experiment) -> str:
+    """Agrees, differs, or for constructions left open, same order or not."""
+    if row.paper is None:
+        return ""
+    if math.isinf(row.paper.mean) or math.isinf(row.mean):
+        return "agrees" if row.paper.mean == row.mean else "differs"
+    if row.method in experiment.order_only:
+        close = 1 / ORDER <= row.mean / row.paper.mean <= ORDER
+        return "same order" if close else "other order"
+    z = difference(row, experiment.paper_reps)
+    gap = max(0.0, abs(row.mean - row.paper.mean) - row.paper.rounding)
+    return "agrees" if gap <= SHARE * row.paper.mean or (z is not None and abs(z) <= STANDARD_ERRORS) else "differs"
+
+
+def lost(rows: Sequence[Row], rivals: frozenset[str]) -> list[Row]:
+    """The cells of DIP that some rival beats or equals, at the same setting and ε."""
+    beaten = []
+    for _, cells in groupby(sorted(rows, key=_place), key=_place):
+        here = list(cells)
+        best = min((row.mean for row in here if row.method in rivals), default=math.inf)
+        beaten += [row for row in here if row.method.startswith("DIP") and row.mean >= best]
+    return beaten
+
+
+def sensitivity(rows: Sequence[Row]) -> list[tuple[Row, Row, float]]:
+    """DIP at the smallest and the largest ε of a setting, with the difference in standard errors."""
+    pairs = []
+    dip = [row for row in rows if row.method.startswith("DIP") and ", penalty" not in row.method]
+    for _, cells in groupby(sorted(dip, key=_line), key=_line):
+        here = list(cells)
+        low, high = min(here, key=lambda row: row.epsilon), max(here, key=lambda row: row.epsilon)
+        error = math.sqrt(low.sd**2 / low.reps + high.sd**2 / high.reps)
+        pairs.append((low, high, (low.mean - high.mean) / error if error else 0.0))
+    return pairs
+
+
+def _place(row: Row) -> tuple[str, float]:
+    return row.setting, row.epsilon
+
+
+def _line(row: Row) -> tuple[str, str]:
+    return row.setting, row.method
