@@ -1,0 +1,242 @@
+"""The ledger itself: who has which budget, what was released, and the keys that must stay the same for ever."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from sqlalchemy import Connection, insert, select, update
+
+from dipriv.errors import DisclosureError, InputError
+from dipriv.guarantee import Guarantee, check_epsilon
+from dipriv.ledger import accounts
+from dipriv.ledger.database import Database, open_database
+from dipriv.ledger.entries import (
+    BudgetError,
+    Dataset,
+    LedgerError,
+    Record,
+    State,
+    as_name,
+    check_name,
+    exact,
+    overspent,
+)
+from dipriv.ledger.pages import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
+
+
+class Ledger:
+    """Data sets, their budgets and their releases.
+
+    Each method is one transaction. Processes and threads, forked ones too, may use one ledger at once.
+
+    >>> import tempfile
+    >>> promise = Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
+    ...     account = ledger.set_budget("people", 0.75)
+    ...     number = ledger.reserve("people", 0.5, promise, output="people.csv")
+    ...     ledger.commit(number, rows=1000)
+    ...     ledger.dataset("people").left
+    0.25
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, url: str | Path | None = None) -> Ledger:
+        """The ledger at a path, `sqlite:///budget.db` or `postgresql://user:password@host/database`; made if new.
+
+        By default it is where the environment variable DIPRIV_LEDGER says, else in the user's folder for data. A file
+        is closed to all but its owner, for it holds secret keys.
+        """
+        return cls(open_database(url))
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is, without its password."""
+        return self._database.place
+
+    def fingerprint_key(self) -> bytes:
+        """The secret key of content fingerprints: made with the ledger, the same for ever."""
+        with self._database.reading() as connection:
+            return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
+
+    def identify(self, *, name: str | None, fingerprint: bytes | None, suggestion: str) -> Dataset:
+        """Find the data set of a table, or register it.
+
+        By name if one is given: a new fingerprint is then added to it (rows were appended). A fingerprint that belongs
+        to another data set is refused, since the same table under two names would have two budgets. Without a name, by
+        fingerprint. A fingerprint nobody has is registered under `suggestion`; if that name has other content, it may
+        be the same data set with rows added, or another one: that is refused, for only the keeper knows. A name that
+        has no content yet, say because only its budget was set, is taken. Without name and fingerprint the table cannot
+        be told from others, so `suggestion` counts as its name.
+        """
+        asked = None if name is None else check_name(name)
+        with self._registering() as connection:
+            owner = accounts.owner(connection, fingerprint)
+            if owner is not None and asked not in (None, owner):
+                raise BudgetError(
+                    f"this table is already known as data set {owner!r}; as {asked!r} it would have a second budget.",
+                    f"Use the name {owner!r}, or none.",
+                )
+            chosen = asked or owner or as_name(suggestion)
+            known = fingerprint is None or asked is not None or owner is not None
+            if not known and chosen in accounts.names_with_content(connection):
+                raise BudgetError(
+                    f"data set {chosen!r} is known with other rows than this table has.",
+                    f"Say which it is: dataset {chosen!r} if its rows were added to or changed, another name if not "
+                    "(--dataset NAME, or dataset=...).",
+                )
+            dataset = accounts.find_or_register(connection, chosen)
+            if fingerprint is not None and owner is None:
+                connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset))
+            return accounts.account(connection, chosen).dataset
+
+    def split_key(self, name: str) -> bytes:
+        """The secret key of the data set's `dipriv.Split`: made when it is registered, the same for ever."""
+        with self._database.reading() as connection:
+            key = select(DATASETS.c.split_key).where(DATASETS.c.id == accounts.account(connection, name).id)
+            return bytes(connection.execute(key).scalar_one())
+
+    def holdout(
+        self, name: str, asked: float | None, by: str | None, default: float = 0.25
+    ) -> tuple[float, str | None]:
+        """The share of rows that is held out, and the column that decides the side (None: the row's position).
+
+        Both are fixed by the first call; None asks for what is fixed, else for the default and for positions. Asking
+        later for something else is refused: rows that were held out before would be released.
+        """
+        from dipriv.split import check_holdout
+
+        share = check_holdout(default if asked is None else asked)
+        with self._database.writing() as connection:
+            account = accounts.locked_account(connection, name)
+            this = DATASETS.c.id == account.id
+            fixed, column = connection.execute(select(DATASETS.c.holdout, DATASETS.c.split_by).where(this)).one()
+            if fixed is None:
+                connection.execute(update(DATASETS).where(this).values(holdout=share, split_by=json.dumps(by)))
+                return share, by
+        column = json.loads(column)
+        wanted = (fixed if asked is None else share), (column if by is None else by)
+        if wanted != (fixed, column):
+            raise DisclosureError(
+                f"the hold-out of data set {account.dataset.name!r} is fixed: {_in_words(fixed, column)}; "
+                f"{_in_words(*wanted)} would release rows that were held out.",
+                "Leave the hold-out's share and column out, or ask for the fixed ones.",
+            )
+        return fixed, column
+
+    def reserve(self, name: str, epsilon: float, guarantee: Guarantee, output: str | None = None) -> int:
+        """Spend ε, before any output exists; gives the release's number, or refuses with a BudgetError.
+
+        The sum is exact, in the decimal numbers that ε and budget are written as: what is spent and asked may not
+        exceed the budget by anything, and ten times 0.1 is 1.
+        """
+        epsilon = check_epsilon(epsilon)
+        if not guarantee.epsilon <= epsilon:
+            raise InputError(
+                f"the guarantee says ε = {guarantee.epsilon!r}, but ε = {epsilon!r} is to be reserved.",
+                "Reserve at least the ε of the guarantee.",
+            )
+        with self._database.writing() as connection:
+            account = accounts.locked_account(connection, name)
+            budget = account.dataset.budget
+            if budget is not None and account.spent + exact(epsilon) > exact(budget):
+                raise overspent(account.dataset, epsilon)
+            entry = insert(RELEASES).values(
+                dataset=account.id,
+                epsilon=epsilon,
+                state="reserved",
+                started=now(),
+                guarantee=json.dumps(guarantee.to_dict()),
+                output=_file_name(output),
+            )
+            return accounts.add(connection, entry)
+
+    def commit(self, number: int, rows: int) -> None:
+        """The output of a reserved release is written, with so many rows."""
+        rows = operator.index(rows)
+        if rows < 0:
+            raise InputError(f"rows={rows} is below 0.", "Give the number of rows that were written.")
+        self._finish(number, "done", rows)
+
+    def fail(self, number: int) -> None:
+        """A reserved release did not succeed; its ε stays spent, for some of its output may have been seen."""
+        self._finish(number, "failed", None)
+
+    def set_budget(self, name: str, epsilon: float) -> Dataset:
+        """Set the limit of all releases of a data set together; a new name is registered.
+
+        A limit below what is spent is allowed, and takes nothing back: nothing is left then.
+        """
+        name, epsilon = check_name(name), check_epsilon(epsilon)
+        with self._registering() as connection:
+            dataset = accounts.find_or_register(connection, name)
+            connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(budget=epsilon))
+            return accounts.account(connection, name).dataset
+
+    def datasets(self) -> list[Dataset]:
+        """All data sets, by name."""
+        with self._database.reading() as connection:
+            found = [account.dataset for account in accounts.accounts(connection)]
+        return sorted(found, key=operator.attrgetter("name"))
+
+    def dataset(self, name: str) -> Dataset:
+        """One data set, which must be known."""
+        with self._database.reading() as connection:
+            return accounts.account(connection, name).dataset
+
+    def records(self, name: str) -> list[Record]:
+        """The releases of a data set, oldest first."""
+        with self._database.reading() as connection:
+            account = accounts.account(connection, name)
+            ours = select(RELEASES).where(RELEASES.c.dataset == account.id).order_by(RELEASES.c.number)
+            return [accounts.record(account.dataset.name, row) for row in connection.execute(ours).mappings()]
+
+    def close(self) -> None:
+        """Let go of the database; nothing is held between transactions, so this never loses anything."""
+        self._database.engine.dispose()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.url!r})"
+
+    @contextmanager
+    def _registering(self) -> Iterator[Connection]:
+        with self._database.writing() as connection:
+            accounts.lock_names(connection)
+            yield connection
+
+    def _finish(self, number: int, state: State, rows: int | None) -> None:
+        this = RELEASES.c.number == operator.index(number)
+        with self._database.writing() as connection:
+            entry = update(RELEASES).where(this, RELEASES.c.state == "reserved")
+            if connection.execute(entry.values(state=state, finished=now(), rows=rows)).rowcount == 1:
+                return
+            was = connection.execute(select(RELEASES.c.state).where(this)).scalar()
+        raise LedgerError(
+            f"release {number} is not in the ledger." if was is None else f"release {number} is already {was}.",
+            "Give the number of a release that is reserved.",
+        )
+
+
+def _file_name(output: str | None) -> str | None:
+    """The last part of a path, in characters that every database takes."""
+    if output is None:
+        return None
+    return re.split(r"[/\\]", output)[-1].encode("utf-8", "replace").decode().replace("\0", "?")
+
+
+def _in_words(share: float, column: str | None) -> str:
+    return f"a share of {share!r} by " + ("position" if column is None else f"column {column!r}")
