@@ -1,0 +1,390 @@
+"""Inspection warns of what points to people, drafts a schema that loads as it is, and shows no cell anywhere else."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import dipriv
+from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError, tables
+from dipriv.identifying import EXPECTED_REPEATS
+from dipriv.inspection import MOST_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
+from tests.support import ALARM, data_folder
+from tests.unit.refusal import NUMBER, SECRET, refused
+
+RNG = np.random.default_rng(0)
+N = 400
+WORDS = ["he", "was", "seen", "again", "in", "march", "with", "the", "same", "cough"]
+
+
+def facts(values: Any, name: str = "x") -> ColumnFacts:
+    return inspect(pa.table({name: values})).columns[0]
+
+
+def warning(values: Any, name: str = "x") -> str | None:
+    return facts(values, name).warning
+
+
+def remarks(n: int) -> list[str]:
+    rng = np.random.default_rng(n)
+    return [" ".join(rng.choice(WORDS, 8)) for _ in range(n)]
+
+
+def unwarned(inspection: Inspection) -> dict[str, Any]:
+    return {column.name: column.kind for column in inspection.columns if column.kind and not column.warning}
+
+
+def measurements() -> dict[str, Any]:
+    """Columns of every kind, none of which may cause an alarm."""
+    rng = np.random.default_rng(1)
+    return {
+        "height": rng.normal(170, 10, N),
+        "pay": np.round(rng.lognormal(10, 1, N), 2),
+        "income": rng.lognormal(10, 1, N).astype(np.int64) * 10,
+        "hours": np.where(rng.random(N) < 0.3, 0.0, rng.exponential(size=N)),
+        "age": rng.integers(18, 90, N),
+        "paid": rng.integers(10**6, 10**8, N),
+        "number_of_steps": rng.permutation(10**6)[:N],
+        "shop_id": rng.integers(0, 12, N),
+        "smokes": rng.random(N) < 0.2,
+        "job": rng.choice(["nurse", "teacher", "farmer"], N),
+        "born": (np.datetime64("1950-01-01") + rng.permutation(N)).astype("datetime64[D]"),
+        "answer": rng.choice(["yes, I agree with all of this", "no, not at all, not even a little"], N),
+    }
+
+
+def test_facts_of_each_kind() -> None:
+    columns = measurements()
+    columns["job"] = [None, *columns["job"][1:-1].tolist(), "priest"]
+    columns["hours"][:2] = np.nan
+    found = {column.name: column for column in inspect(pd.DataFrame(columns)).columns}
+    assert {name: type(column.kind) for name, column in found.items()} == {
+        **dict.fromkeys(["height"], Continuous),
+        **dict.fromkeys(["pay", "income", "age", "paid", "number_of_steps", "shop_id"], Discrete),
+        **dict.fromkeys(["hours"], Mixed),
+        **dict.fromkeys(["smokes", "job", "answer"], Categorical),
+        **dict.fromkeys(["born"], Datetime),
+    }
+    assert {name: column.facts for name, column in found.items()} == {
+        "height": (),
+        "pay": ("step",),
+        "income": ("step",),
+        "hours": ("atoms", "nulls"),
+        "age": ("levels",),
+        "paid": ("step",),
+        "number_of_steps": ("step",),
+        "shop_id": ("levels",),
+        "smokes": (),
+        "job": ("levels", "nulls"),
+        "born": ("resolution",),
+        "answer": ("levels",),
+    }
+    assert (found["job"].nulls, found["hours"].nulls, found["age"].nulls) == (1, 2, 0)
+    assert (found["job"].distinct, found["job"].rare) == (4, 1)
+    assert found["hours"].distinct == len(np.unique(columns["hours"][2:]))
+    assert found["age"].storage == "int64"
+    assert all(column.warning is None and column.refused is None for column in found.values())
+
+
+@pytest.mark.parametrize("as_frame", [pa.table, pd.DataFrame, pl.DataFrame])
+def test_libraries_agree(as_frame: Callable[..., Any]) -> None:
+    columns = measurements() | {"row": np.arange(N), "remark": remarks(N)}
+    found, expected = inspect(as_frame(columns)), inspect(pa.table(columns))
+    assert found.rows == expected.rows == N
+    for one, other in zip(found.columns, expected.columns, strict=True):
+        assert (one.name, one.kind, one.distinct, one.warning) == (
+            other.name,
+            other.kind,
+            other.distinct,
+            other.warning,
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("x", np.arange(20)),
+        ("x", np.arange(1000, 0, -1)),
+        ("x", RNG.permutation(500) + 10**9),
+        ("x", RNG.permutation(500) * 10),
+        ("x", RNG.permutation(5000)[:500]),  # chance would repeat some of 500 draws from 5000
+        ("x", [None, *RNG.permutation(100).astype(float).tolist()]),
+        ("x", [uuid.UUID(int=i).hex for i in range(30)]),
+        ("x", [str(uuid.UUID(int=i * 7)) for i in range(30)]),
+        ("customer_id", RNG.choice(10**9, 50, replace=False)),
+        ("customerID", [f"c-{i}" for i in range(30)]),
+        ("IDCustomer", [f"c-{i}" for i in range(30)]),
+        ("case.nr", [f"c-{i}" for i in range(30)]),
+        ("Account Number", RNG.choice(10**9, 50, replace=False)),
+        ("userId", np.repeat(RNG.choice(10**6, 300, replace=False), 40)),  # one person, many rows
+        ("patient_key", [f"p{i // 3}" for i in range(90)]),
+    ],
+)
+def test_identifiers(name: str, values: Any) -> None:
+    assert warning(values, name) == "identifier"
+    assert warning(pa.array(values).dictionary_encode(), name) in ("identifier", "near-unique key")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"person{i}@example.org" for i in range(50)],
+        [*(f"person{i}" for i in range(95)), *["person0"] * 5],
+        np.sort(RNG.choice(10**9, 200, replace=False)),
+        np.sort(RNG.choice(10**9, 200, replace=False))[::-1],
+        RNG.permutation(np.append(RNG.permutation(130)[:97], [1, 2, 3])),
+    ],
+)
+def test_near_unique_keys(values: Any) -> None:
+    assert warning(values) == "near-unique key"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        remarks(300),
+        [*remarks(40), *[""] * 960],  # mostly empty
+        [f"{name} {place}" for name in "abcdefghij" for place in range(7)] * 1 + ["a 1"] * 30,
+        [f"{'x' * 39}{i % 11}" for i in range(1000)],
+        ["one two three four " * (1 + i % 11) for i in range(1000)],
+    ],
+)
+def test_free_text(values: list[str]) -> None:
+    assert warning(values) == "free text"
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+        assert free_text(tables.read(pa.table({"x": pa.array(values).cast(kind)})), "x")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"p{i}" for i in range(19)],  # too few to tell
+        [f"p{i // 2}" for i in range(100)],  # half of them, not more
+        ["one two three four five six", "seven eight nine ten " * 9] * 50,
+        [f"{'x' * 60}{i % 10}" for i in range(1000)],
+        np.arange(19),
+        RNG.choice(10**7, 200, replace=False),  # distinct as chance has it
+        RNG.permutation(160)[:40],  # distinct as chance has it once in 200 tables
+        [None] * 50 + ["a"],
+    ],
+)
+def test_no_alarm(values: Any) -> None:
+    assert warning(values) is None
+    assert not free_text(tables.read(pa.table({"x": values})), "x")
+
+
+@pytest.mark.parametrize("name", ["paid", "valid", "number of visits", "monkey", "covid19"])
+def test_a_name_is_read_by_words(name: str) -> None:
+    values = RNG.choice(10**8, 100, replace=False)
+    assert warning(values, name) is None
+    assert warning(values, f"{name}_id") == "identifier"
+
+
+def test_chance_rarely_looks_like_an_identifier() -> None:
+    rng, trials = np.random.default_rng(2), 500
+    alarms = sum(warning(rng.integers(0, 100, 40)) is not None for _ in range(trials))
+    assert alarms <= stats.binom.isf(ALARM, trials, np.exp(-EXPECTED_REPEATS))  # 40 * 39 / 2 / 100 > 7
+    assert all(warning(rng.permutation(100)[:40]) == "identifier" for _ in range(20))  # control: 40 of 100 numbers
+
+
+def test_columns_that_are_refused_are_told_apart() -> None:
+    frame = pa.table(
+        {
+            "list": pa.array([[1]] * 30),
+            "empty": pa.nulls(30),
+            "void": pa.array([None] * 30, pa.string()),
+            "infinite": [np.inf] * 30,
+            "fields": pa.array([{SECRET: 1}] * 30),
+            "binary": pa.array([b"x"] * 30),
+        }
+    )
+    inspection = inspect(frame)
+    assert [column.storage for column in inspection.columns] == ["list", "null", "string", "double", "struct", "binary"]
+    assert [column.nulls for column in inspection.columns] == [0, 30, 30, 0, 0, 0]
+    for column in inspection.columns:
+        assert column.kind is None
+        assert column.refused is not None
+        assert repr(column.name) in column.refused
+    assert SECRET not in repr(inspection) + inspection.schema_toml()
+    assert not Schema.from_toml(inspection.schema_toml())
+    mixed = inspect(pd.DataFrame({"mixed": [1, SECRET, None] * 10}))
+    assert (mixed.columns[0].kind, mixed.columns[0].storage) == (None, "object")
+    assert SECRET not in repr(mixed) + mixed.schema_toml()
+
+
+def test_cells_show_in_the_draft_only_and_never_those_of_a_suspect() -> None:
+    frame = pd.DataFrame(
+        {
+            "label": [SECRET, "a", "b", "c"] * 10,
+            "level": [NUMBER, 1, 2, 3] * 10,
+            "category": pd.Categorical([SECRET, "a"] * 20),
+            "free": [f"{SECRET} {i}" for i in range(40)],
+        }
+    )
+    inspection = inspect(frame)
+    for shown in (repr(inspection), str(inspection), *map(repr, inspection.columns)):
+        assert SECRET not in shown
+        assert str(NUMBER) not in shown
+    assert str(NUMBER) not in repr(inspect(pa.table({"one": [NUMBER]})))  # its step is the cell
+    draft = inspection.schema_toml()
+    assert draft.count(SECRET) == 2
+    assert draft.count(str(NUMBER)) == 1
+
+
+def test_the_draft_says_what_it_is() -> None:
+    frame = {
+        "job": ["nurse"] * 30 + ["bishop"] * 4 + ["pope"],
+        "hours": [0.0] * 4 + RNG.normal(size=31).tolist(),
+        "row": range(35),
+        "note": [None, *remarks(34)],
+        "list": [[1]] * 35,
+    }
+    draft = inspect(pa.table(frame)).schema_toml()
+    header = draft.partition("\n\n")[0]
+    for words in ("private rows", "assumed public", "Do not publish", "remove what is not public"):
+        assert words in header
+    sections = dict(zip(frame, draft.split("\n\n")[1:], strict=True))
+    assert "assumed public: levels." in sections["job"]
+    assert "2 of these levels occur fewer than 5 times" in sections["job"]
+    assert "1 of these atoms occur fewer than 5 times" in sections["hours"]
+    assert sections["job"].count("pope") == 1
+    for suspect, suspicion in (("row", "identifier"), ("note", "free text")):
+        assert suspicion in sections[suspect]
+        for remedy in ("--drop", "--keep", "declare"):
+            assert remedy in sections[suspect]
+    assert "type list" in sections["list"]
+    for suspect in ("row", "note", "list"):
+        assert all(line.startswith("# ") for line in sections[suspect].splitlines())
+    assert not any(f" {word} " in sections["note"].partition("WARNING")[0] for word in WORDS)
+    # a keeper who follows the advice removes the # signs
+    bare = re.sub(r"^# (?=\[row\]|kind|step)", "", sections["row"], flags=re.MULTILINE)
+    assert Schema.from_toml(bare) == Schema({"row": Discrete(step=1)})
+
+
+def test_long_lists_are_not_drafted() -> None:
+    many = inspect(pa.table({"code": [f"c{i}" for i in range(MOST_LISTED + 1)] * 3}))
+    assert unwarned(many) == {"code": Categorical()}
+    assert "not declared" in many.schema_toml()
+    assert many.columns[0].distinct == MOST_LISTED + 1
+    few = inspect(pa.table({"code": [f"c{i:04}" for i in range(MOST_LISTED)] * 3}))
+    assert unwarned(few) == {"code": Categorical(levels=tuple(f"c{i:04}" for i in range(MOST_LISTED)))}
+    assert few.columns[0].rare == MOST_LISTED
+
+
+def test_a_draft_is_accepted_as_it_is() -> None:
+    columns: dict[str, Any] = measurements() | {
+        "born": pd.Timestamp("1950-01-01") + pd.to_timedelta(np.arange(N), unit="D")
+    }
+    columns["note"] = pd.Categorical(RNG.choice(["a", "b"], N), categories=["b", "a", "unused"])
+    columns["grade"] = pd.Categorical(RNG.integers(1, 4, N), categories=[3, 2, 1])
+    columns["band"] = pd.cut(RNG.normal(size=N), 3)
+    columns["job"] = pd.Series(columns["job"]).where(RNG.random(N) < 0.9, None)
+    frame = pd.DataFrame(columns)
+    polars = pl.DataFrame({name: frame[name].to_numpy() for name in ("age", "smokes")}).with_columns(
+        pl.Series("sex", ["f", "m"] * (N // 2), dtype=pl.Enum(["m", "f", "x"]))
+    )
+    arrow = pa.table({"code": pa.array([1, 2] * (N // 2)).dictionary_encode(), "age": columns["age"]})
+    for table in (frame, polars, arrow):
+        inspection = inspect(table)
+        schema = Schema.from_toml(inspection.schema_toml())
+        assert dict(schema) == unwarned(inspection)
+        assert set(schema) == set(tables.read(table).names)
+        dipriv.privatize(table, 1.0, reference="holdout", schema=schema, rng=1)
+
+
+AWKWARD = st.text("aZ0 .=#[]\"'\\\n\r\té漢\x00\x1b\x7f\x85\u2028\U0001f600", max_size=8)
+N_ROWS = 24
+CELLS = st.one_of(
+    st.lists(AWKWARD, min_size=1, max_size=9).map(lambda labels: (labels * N_ROWS)[:N_ROWS]),
+    st.lists(AWKWARD | st.none(), min_size=N_ROWS, max_size=N_ROWS),
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 30), min_size=N_ROWS, max_size=N_ROWS),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.none(), min_size=N_ROWS, max_size=N_ROWS),
+    st.lists(st.booleans() | st.none(), min_size=N_ROWS, max_size=N_ROWS),
+    st.lists(st.datetimes(), min_size=N_ROWS, max_size=N_ROWS),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(AWKWARD, CELLS, min_size=1, max_size=4))
+def test_drafts_load_back(columns: dict[str, list[Any]]) -> None:
+    inspection = inspect(pa.table(columns))
+    assert dict(Schema.from_toml(inspection.schema_toml())) == unwarned(inspection)
+    assert [column.name for column in inspection.columns] == list(columns)
+
+
+def test_free_text_is_refused_until_the_keeper_decides() -> None:
+    table = tables.read(pa.table({"note": [f"{SECRET} {i}" for i in range(40)], "sex": ["f", "m"] * 20}))
+    names, undeclared = ("note", "sex"), Schema({})
+    refused(
+        SchemaError,
+        "'note'",
+        "40 of 40 values",
+        "50%",
+        "drop",
+        "keep",
+        "Categorical(levels=...)",
+        call=lambda: refuse_free_text(table, names, undeclared, ()),
+    )
+    refused(
+        SchemaError, "'note'", call=lambda: refuse_free_text(table, names, Schema({"note": Categorical()}), ())
+    )  # its levels would still be read from the rows
+    refuse_free_text(table, names, undeclared, ["note"])
+    refuse_free_text(table, ["sex"], undeclared, ())
+    refuse_free_text(table, names, Schema({"note": Categorical(levels=("a", "b"))}), ())
+    refuse_free_text(table, ["absent"], undeclared, ())
+    long = tables.read(pa.table({"note": [f"{SECRET} a b c {i % 12}" for i in range(40)]}))
+    refused(SchemaError, "12 distinct", "4 words", call=lambda: refuse_free_text(long, ["note"], undeclared, ()))
+
+
+def test_only_the_selected_rows_are_judged() -> None:
+    table = tables.read(pa.table({"note": ["a"] * 40 + [f"p{i}" for i in range(40)]}))
+    first = np.arange(80) < 40
+    assert not free_text(table.take(first), "note")
+    assert free_text(table.take(~first), "note")
+
+
+def real(path: str) -> pa.Table:
+    file: Path = data_folder() / path
+    if not file.exists():
+        pytest.skip(f"{path} not found in the data folder {data_folder().name}; set DIPRIV_DATA")
+    return pq.read_table(file)
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("adult/adult-train.parquet", set()),
+        ("adult/adult-test.parquet", set()),
+        ("bank/bank-additional-full.parquet", set()),
+        ("uc_salary/uc-salary-2010-nine-locations.parquet", set()),
+        ("sdnist/ma2019.parquet", set()),
+        ("sdnist/national2019.parquet", set()),
+        ("pums/pums-california-demographics-1000.parquet", set()),
+        ("movielens/ml-1m-users.parquet", {"userId"}),
+        ("movielens/ml-1m-ratings.parquet", {"userId", "movieId"}),
+        ("movielens/ml-100k-ratings.parquet", {"userId", "movieId"}),
+        ("movielens/ml-latest-small-ratings.parquet", {"userId", "movieId"}),
+        ("movielens/ml-25m-ratings-users-1-to-2687.parquet", {"userId", "movieId"}),
+    ],
+)
+def test_real_tables(path: str, keys: set[str]) -> None:
+    table = real(path)
+    inspection = inspect(table)
+    assert {column.name: column.warning for column in inspection.columns if column.warning} == dict.fromkeys(
+        keys, "identifier"
+    )
+    assert dict(Schema.from_toml(inspection.schema_toml())) == unwarned(inspection)
+    assert dict(dipriv.infer_schema(table.drop_columns(list(keys)))) == unwarned(inspection)
