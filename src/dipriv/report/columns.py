@@ -1,0 +1,253 @@
+"""One column of both tables -> its facts: quantiles, moments, levels, histogram, tails; no single cell among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dipriv.randomness import FloatArray
+from dipriv.report.distances import label_distances, line_distances
+from dipriv.report.facts import FEWEST, Axis, ColumnFacts, Histogram, Levels, Line, Tails
+from dipriv.report.fidelity import Allowance, row_fidelity
+from dipriv.report.pairing import Pair
+from dipriv.schema import Discrete
+
+QUANTILES = (0.01, 0.05, 0.25, 0.50, 0.75, 0.95, 0.99)
+MOST_BARS = 20
+MOST_LABELS = 200
+"""A text column with more labels is counted, not listed."""
+OFTEN = 0.5
+"""A number that this share of the rows holds is listed beside the histogram, not drawn into it."""
+EDGE = 0.005
+MOST_BINS = 40
+TAIL_POINTS = 80
+LARGEST_DRAWN = 1e200
+"""matplotlib's arithmetic fails on numbers near the largest and the smallest."""
+FAR = 30
+"""Ranges that are so many times as wide as the middle half of the rows are drawn together."""
+
+
+def column_facts(pair: Pair, allowance: Allowance | None, rng: np.random.Generator) -> ColumnFacts:
+    """All that the report says about one column."""
+    before, after = pair.before.present, pair.after.present
+    parts = _Parts()
+    note = ""
+    if pair.unchanged:
+        note = "The column was passed through: every released row has its original value. "
+    if min(len(before), len(after)) < FEWEST:
+        note += f"Fewer than {FEWEST} values on one side: nothing more is shown."
+    elif pair.scale == "label":
+        parts = _of_labels(pair, before, after)
+        if parts.levels is None:
+            note += f"More than {MOST_LABELS} different labels: they are counted, not listed."
+    else:
+        parts = _of_numbers(pair, before, after)
+    distances = label_distances if pair.scale == "label" else line_distances
+    return ColumnFacts(
+        name=pair.name,
+        kind="empty" if pair.kind is None else pair.kind.name,
+        scale=pair.scale,
+        clock=pair.clock,
+        present=(len(before), len(after)),
+        nulls=(pair.before.nulls, pair.after.nulls),
+        distinct=(len(np.unique(before)), len(np.unique(after))),
+        distances=() if min(len(before), len(after)) < FEWEST else distances(before, after, rng),
+        fidelity=row_fidelity(pair, allowance),
+        quantiles=parts.quantiles,
+        moments=parts.moments,
+        levels=parts.levels,
+        frequent=parts.frequent,
+        histogram=parts.histogram,
+        tails=parts.tails,
+        note=note,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class _Parts:
+    """What depends on whether a column holds labels or numbers."""
+
+    quantiles: tuple[Line, ...] = ()
+    moments: tuple[Line, ...] = ()
+    levels: Levels | None = None
+    frequent: tuple[Line, ...] = ()
+    histogram: Histogram | None = None
+    tails: Tails | None = None
+
+
+def _of_labels(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
+    if len(pair.labels) > MOST_LABELS:
+        return _Parts()
+    counts = np.bincount(before.astype(np.intp), minlength=len(pair.labels))
+    ordered = np.argsort(-counts, kind="stable")
+    shown = ordered[counts[ordered] >= FEWEST][:MOST_BARS]
+    return _Parts(levels=level_shares(before, after, shown.astype(np.float64), [pair.labels[code] for code in shown]))
+
+
+def _of_numbers(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
+    quantiles = tuple(
+        Line(f"{share:.0%}", *(_finite(shown_quantile(side, share)) for side in (before, after))) for share in QUANTILES
+    )
+    moments = tuple(
+        Line(name, one, two)
+        for name, one, two in zip(
+            ("mean", "standard deviation", "skewness"), shown_moments(before), shown_moments(after), strict=True
+        )
+    )
+    values, counts = np.unique(before, return_counts=True)
+    shown = values[counts >= FEWEST]
+    if pair.scale == "number" and len(values) <= MOST_BARS and len(shown):
+        levels = level_shares(before, after, shown, [_written(value) for value in shown])
+        return _Parts(quantiles, moments, levels)
+    often = values[counts >= max(FEWEST, OFTEN * len(before))]
+    rest = [side[~np.isin(side, often)] for side in (before, after)]
+    frequent = tuple(
+        Line(_written(value), float(np.mean(before == value)), float(np.mean(after == value)))
+        for value in (often if pair.scale == "number" else often[:0])
+    )
+    if not frequent:
+        rest = [before, after]
+    return _Parts(
+        quantiles,
+        moments,
+        None,
+        frequent,
+        histogram(rest[0], rest[1], _lattice(pair, values), (len(before), len(after))),
+        tails(before, after),
+    )
+
+
+def level_shares(before: FloatArray, after: FloatArray, shown: FloatArray, labels: list[str]) -> Levels:
+    """The share that each of some levels has, and what is left to the others."""
+    one, two = (tuple(float(np.mean(side == level)) for level in shown) for side in (before, after))
+    others = tuple(int(np.count_nonzero(~np.isin(side, shown))) for side in (before, after))
+    if not any(others):
+        return Levels(tuple(labels), one, two, has_other=False)
+    return Levels((*labels, "other"), (*one, others[0] / len(before)), (*two, others[1] / len(after)), has_other=True)
+
+
+def shown_quantile(values: FloatArray, share: float) -> float | None:
+    """A quantile that is no single cell: a value that five rows hold, else the mean of the five rows around it.
+
+    None where fewer than five rows lie beyond it.
+    """
+    n, rank = len(values), round(len(values) * share, 9)
+    if min(rank, n - rank) < FEWEST:
+        return None
+    ordered = np.sort(values)
+    place = int(np.ceil(rank)) - 1
+    value = float(ordered[place])
+    held = np.searchsorted(ordered, value, side="right") - np.searchsorted(ordered, value, side="left")
+    if held >= FEWEST:
+        return value
+    return float(np.mean(ordered[place - FEWEST // 2 : place + FEWEST // 2 + 1]))
+
+
+def shown_moments(values: FloatArray) -> tuple[float | None, float | None, float | None]:
+    """Mean, standard deviation and skewness; None where they are not finite."""
+    mean, sd = float(np.mean(values)), float(np.std(values))
+    skewness = float(np.mean(((values - mean) / sd) ** 3)) if 0 < sd < np.inf else np.nan
+    return _finite(mean), _finite(sd), _finite(skewness)
+
+
+def histogram(before: FloatArray, after: FloatArray, step: float | None, sizes: tuple[int, int]) -> Histogram | None:
+    """Shares (of `sizes` rows) in common bins, from the 0.5% to the 99.5% quantile of both."""
+    if (drawn := drawn_range(before, after, EDGE)) is None:
+        return None
+    low, high = drawn
+    unit = _middle_spread(before)
+    axis = axis_for(low, high, unit)
+    bins = int(np.clip(np.sqrt(min(len(before), len(after))), 10, MOST_BINS))
+    edges = even_points(low, high, axis, unit, bins + 1)
+    if step and axis == "linear":
+        width = step * max(1.0, np.ceil((high - low) / step / MOST_BINS))
+        edges = np.arange(low - step / 2, high + width, width)
+    elif step:
+        edges = np.unique((np.floor(edges / step) + 0.5) * step)
+    if len(edges) < 2 or np.any(np.diff(edges) <= 0):
+        return None
+    one, two = (np.histogram(side, edges)[0] / size for side, size in zip((before, after), sizes, strict=True))
+    out = [
+        float(np.count_nonzero((side < edges[0]) | (side > edges[-1])) / size)
+        for side, size in zip((before, after), sizes, strict=True)
+    ]
+    return Histogram(tuple(edges.tolist()), tuple(one.tolist()), tuple(two.tolist()), (out[0], out[1]), axis, unit)
+
+
+def tails(before: FloatArray, after: FloatArray) -> Tails | None:
+    """The shares beyond points up to where five rows are left, on an axis that suits how far the tails reach."""
+    if (drawn := drawn_range(before, after, 0.0)) is None:
+        return None
+    low, high = drawn
+    unit = _middle_spread(before)
+    axis = axis_for(low, high, unit)
+    points = even_points(low, high, axis, unit, TAIL_POINTS)
+    one, two = (_beyond(np.sort(side), points, float(np.median(before))) for side in (before, after))
+    return Tails(tuple(points.tolist()), one, two, axis, unit)
+
+
+def axis_for(low: float, high: float, unit: float) -> Axis:
+    """Linear, unless the range is very much wider than the middle half of the rows."""
+    if high - low <= FAR * unit:
+        return "linear"
+    return "log" if low > 1 / LARGEST_DRAWN else "asinh"
+
+
+def even_points(low: float, high: float, axis: Axis, unit: float, count: int) -> FloatArray:
+    """Points from low to high that are evenly spaced on the axis."""
+    if axis == "log":
+        return np.geomspace(low, high, count)
+    if axis == "asinh":
+        return np.sinh(np.linspace(np.arcsinh(low / unit), np.arcsinh(high / unit), count)) * unit
+    return np.linspace(low, high, count)
+
+
+def drawn_range(before: FloatArray, after: FloatArray, edge: float) -> tuple[float, float] | None:
+    """The range between the lower and the upper edge quantile of both, or where five rows are left; None if empty."""
+    ends = []
+    for side in (before, after):
+        share = max(edge, FEWEST / max(len(side), 1))
+        ends.append((shown_quantile(side, share), shown_quantile(side, 1 - share)))
+    known = [end for both in ends for end in both if end is not None]
+    if len(known) < 4:
+        return None
+    low, high = min(known), max(known)
+    return (low, high) if max(-low, high) < LARGEST_DRAWN and high - low > 1 / LARGEST_DRAWN else None
+
+
+def _middle_spread(values: FloatArray) -> float:
+    """The width of the middle half of the rows, or of all but the ends where the middle half has no width."""
+    for share in (0.25, 0.05, EDGE):
+        low, high = np.quantile(values, [share, 1 - share])
+        if high > low:
+            return float(high - low)
+    return 1.0
+
+
+def _beyond(ordered: FloatArray, points: FloatArray, centre: float) -> tuple[float | None, ...]:
+    n = len(ordered)
+    below = np.searchsorted(ordered, points, side="right")
+    above = n - np.searchsorted(ordered, points, side="left")
+    count = np.where(points < centre, below, above)
+    return tuple(float(rows / n) if rows >= FEWEST else None for rows in count)
+
+
+def _lattice(pair: Pair, values: FloatArray) -> float | None:
+    """The step of a column of whole steps; None where the values are not evenly spaced."""
+    if not isinstance(pair.kind, Discrete):
+        return None
+    if pair.step is not None:
+        return pair.step
+    gaps = np.diff(values)
+    smallest = float(gaps.min())
+    return smallest if np.allclose(gaps / smallest, np.rint(gaps / smallest), atol=1e-6) else None
+
+
+def _written(value: float) -> str:
+    """A level of a column of numbers, with all digits that a person may have typed."""
+    return f"{value:.10g}".replace("-", "−")
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and np.isfinite(number) else None

@@ -1,0 +1,134 @@
+"""Dependence of all pairs of columns: Spearman's correlation of numbers, Cramér's V of everything in bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from dipriv.randomness import FloatArray
+from dipriv.report.columns import MOST_BARS, MOST_LABELS
+from dipriv.report.distances import BINS
+from dipriv.report.facts import FEWEST, Change, Dependence, HeatMap, Matrix
+from dipriv.report.pairing import Pair
+
+MOST_COLUMNS = 40
+MOST_CHANGES = 10
+COARSE = 10
+"""Numbers with many values are cut into this many bins with equal shares of the original rows."""
+
+Codes = NDArray[np.intp]
+
+
+def dependence(pairs: Sequence[Pair]) -> Dependence | None:
+    """Heat maps of the first columns and the largest changes; None where there are no two columns to compare."""
+    shown = pairs[:MOST_COLUMNS]
+    numbers = [pair for pair in shown if pair.scale != "label" and _some(pair)]
+    binned = [pair for pair in shown if len(pair.labels) <= MOST_LABELS and _some(pair)]
+    maps = []
+    if len(numbers) > 1:
+        before, after = (spearman([_side(pair, side) for pair in numbers]) for side in (0, 1))
+        maps.append(HeatMap("Spearman", tuple(pair.name for pair in numbers), before, after))
+    if len(binned) > 1 and any(pair.scale == "label" for pair in binned):
+        codes = [_codes(pair) for pair in binned]
+        before, after = (cramer([both[side] for both in codes]) for side in (0, 1))
+        maps.append(HeatMap("Cramér's V", tuple(pair.name for pair in binned), before, after))
+    if not maps:
+        return None
+    placed = {pair.name for pair in (*numbers, *binned)}
+    return Dependence(
+        tuple(maps),
+        largest_changes(maps),
+        tuple(pair.name for pair in pairs if pair.name not in placed),
+    )
+
+
+def spearman(columns: Sequence[FloatArray]) -> Matrix:
+    """Correlations of the ranks within each column, over the rows where both of a pair are there."""
+    there = np.stack([~np.isnan(column) for column in columns], axis=1).astype(np.float64)
+    ranks = np.zeros_like(there)
+    for place, column in enumerate(columns):
+        known = there[:, place] > 0
+        ranks[known, place] = stats.rankdata(column[known])
+        ranks[known, place] -= ranks[known, place].mean()
+    n = there.T @ there
+    sums, squares, products = ranks.T @ there, (ranks**2).T @ there, ranks.T @ ranks
+    with np.errstate(all="ignore"):
+        covariance = products - sums * sums.T / n
+        spread = np.sqrt(np.maximum(squares - sums**2 / n, 0.0))
+        matrix = np.clip(covariance / (spread * spread.T), -1.0, 1.0)
+    matrix[(n < FEWEST) | (spread <= 0) | (spread.T <= 0)] = np.nan
+    return _plain(matrix)
+
+
+def cramer(columns: Sequence[Codes]) -> Matrix:
+    """Cramér's V of each pair of coded columns, corrected for its bias (Bergsma 2013)."""
+    matrix = np.ones((len(columns), len(columns)))
+    for one, two in combinations(range(len(columns)), 2):
+        matrix[one, two] = matrix[two, one] = cramers_v(columns[one], columns[two])
+    for place, column in enumerate(columns):
+        if len(np.unique(column)) < 2:
+            matrix[place, place] = np.nan
+    return _plain(matrix)
+
+
+def cramers_v(one: Codes, two: Codes) -> float:
+    """The bias-corrected V of two coded columns; not-a-number where one is constant."""
+    width = int(two.max()) + 1
+    table = np.bincount(one * width + two, minlength=(int(one.max()) + 1) * width).reshape(-1, width)
+    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    rows, columns = table.shape
+    n = len(one)
+    if min(rows, columns) < 2 or n < FEWEST:
+        return float("nan")
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    excess = max(0.0, float(np.sum((table - expected) ** 2 / expected)) / n - (rows - 1) * (columns - 1) / (n - 1))
+    fewer = min(side - (side - 1) ** 2 / (n - 1) for side in (rows, columns)) - 1
+    return min(1.0, float(np.sqrt(excess / fewer))) if fewer > 0 else float("nan")
+
+
+def largest_changes(maps: Sequence[HeatMap]) -> tuple[Change, ...]:
+    """The pairs that changed most: two numbers by Spearman's correlation, all others by Cramér's V."""
+    ranked = {name for chart in maps if chart.measure == "Spearman" for name in chart.names}
+    found = []
+    for chart in maps:
+        for one, two in combinations(range(len(chart.names)), 2):
+            names = chart.names[one], chart.names[two]
+            before, after = chart.before[one][two], chart.after[one][two]
+            if before is None or after is None or (chart.measure != "Spearman" and ranked.issuperset(names)):
+                continue
+            found.append(Change(*names, chart.measure, before, after))
+    return tuple(sorted(found, key=lambda change: -abs(change.difference))[:MOST_CHANGES])
+
+
+def _some(pair: Pair) -> bool:
+    return min(len(pair.before.present), len(pair.after.present)) >= FEWEST
+
+
+def _side(pair: Pair, side: int) -> FloatArray:
+    return (pair.before, pair.after)[side].all
+
+
+def _codes(pair: Pair) -> tuple[Codes, Codes]:
+    """Both sides in the same levels or bins, all of them taken from the original; a null is a level."""
+    known = pair.before.present
+    if pair.scale == "label":
+        counts = np.bincount(known.astype(np.intp), minlength=len(pair.labels))
+        place = np.full(len(counts), min(MOST_BARS, len(counts)))
+        kept = np.argsort(-counts, kind="stable")[:MOST_BARS]
+        place[kept] = np.arange(len(kept))
+        codes = [place[np.nan_to_num(_side(pair, side)).astype(np.intp)] for side in (0, 1)]
+    else:
+        distinct = np.unique(known)
+        inner = np.arange(1, COARSE) / COARSE
+        edges = distinct[1:] if len(distinct) <= BINS else np.unique(np.quantile(known, inner, method="inverted_cdf"))
+        codes = [np.searchsorted(edges, np.nan_to_num(_side(pair, side)), side="right") for side in (0, 1)]
+    one, two = (np.where(np.isnan(_side(pair, side)), 0, code + 1).astype(np.intp) for side, code in enumerate(codes))
+    return one, two
+
+
+def _plain(matrix: FloatArray) -> Matrix:
+    return tuple(tuple(None if np.isnan(cell) else float(cell) for cell in row) for row in matrix)

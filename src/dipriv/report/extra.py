@@ -1,0 +1,19 @@
+"""The packages that only a report needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dipriv.errors import InputError
+
+
+@contextmanager
+def needed() -> Iterator[None]:
+    """A package that is not installed is told with how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"a report needs the package {error.name}, which is not installed.", 'Run pip install "dipriv[report]".'
+        ) from None

@@ -1,0 +1,198 @@
+"""What a report says, as plain data: numbers, texts and tuples, ready for a template.
+
+What would show a single private cell is left out, and stands here as None. No class here shows its content in its repr.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Scale: TypeAlias = Literal["number", "time", "label"]
+Clock: TypeAlias = Literal["date", "timestamp", "time of day", "duration"]
+Numbers: TypeAlias = tuple[float, ...]
+Axis: TypeAlias = Literal["linear", "log", "asinh"]
+"""How the line is drawn: as it is, or drawn together where few rows spread far; asinh is log on both sides of zero."""
+Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
+
+FEWEST = 5
+"""A private value is shown only if so many rows hold it, and a statistic only of so many rows."""
+MOST_ROWS = 200_000
+"""Larger tables are compared on a random sample of this size."""
+
+
+@dataclass(frozen=True, repr=False)
+class Distance:
+    """How far apart two distributions are, and how far two samples of the original's law would be."""
+
+    name: str
+    value: float
+    typical: float
+    limit: float
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it is more than 95% of what sampling alone gives."""
+        return self.value > self.limit
+
+
+@dataclass(frozen=True, repr=False)
+class Line:
+    """One line of a table: what it is, before and after."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Levels:
+    """Shares of the rows that have each level; the last is "other" if `has_other`."""
+
+    labels: tuple[str, ...]
+    before: Numbers
+    after: Numbers
+    has_other: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Histogram:
+    """Shares of the rows in common bins, and the shares that lie outside of all bins."""
+
+    edges: Numbers
+    before: Numbers
+    after: Numbers
+    outside: tuple[float, float]
+    axis: Axis
+    unit: float
+
+
+@dataclass(frozen=True, repr=False)
+class Tails:
+    """Share of the rows below (left of the median) or above (right of it) each point; None below `FEWEST` rows."""
+
+    points: Numbers
+    before: tuple[float | None, ...]
+    after: tuple[float | None, ...]
+    axis: Axis
+    unit: float
+
+
+@dataclass(frozen=True, repr=False)
+class Fidelity:
+    """How much a released row says about its original row, beside what the noise of its budget leaves on average."""
+
+    measure: Literal["rank correlation", "agreement"]
+    value: float
+    allowed: float | None
+    chance: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnFacts:
+    """One column before and after."""
+
+    name: str
+    kind: str
+    scale: Scale
+    clock: Clock | None
+    present: tuple[int, int]
+    nulls: tuple[float, float]
+    distinct: tuple[int, int]
+    distances: tuple[Distance, ...] = ()
+    fidelity: tuple[Fidelity, ...] = ()
+    quantiles: tuple[Line, ...] = ()
+    moments: tuple[Line, ...] = ()
+    levels: Levels | None = None
+    frequent: tuple[Line, ...] = ()
+    histogram: Histogram | None = None
+    tails: Tails | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class HeatMap:
+    """A measure of dependence between all pairs of some columns, before and after."""
+
+    measure: Literal["Spearman", "Cramér's V"]
+    names: tuple[str, ...]
+    before: Matrix
+    after: Matrix
+
+
+@dataclass(frozen=True, repr=False)
+class Change:
+    """How the dependence of two columns changed."""
+
+    one: str
+    two: str
+    measure: str
+    before: float
+    after: float
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+@dataclass(frozen=True, repr=False)
+class Dependence:
+    """All heat maps, the largest changes, and the columns that had no place."""
+
+    maps: tuple[HeatMap, ...]
+    changes: tuple[Change, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """A coefficient with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class Coefficient:
+    """The same coefficient, estimated on both tables."""
+
+    name: str
+    before: Estimate
+    after: Estimate
+
+    @property
+    def inside(self) -> bool:
+        """Whether the released estimate lies in the original's interval."""
+        return self.before.low <= self.after.value <= self.before.high
+
+
+@dataclass(frozen=True, repr=False)
+class Downstream:
+    """The same regression on both tables, or why there is none."""
+
+    target: str
+    model: str
+    rows: tuple[int, int]
+    coefficients: tuple[Coefficient, ...] = ()
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+
+    @property
+    def inside(self) -> int:
+        return sum(coefficient.inside for coefficient in self.coefficients)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that a report says."""
+
+    rows: tuple[int, int]
+    used: tuple[int, int]
+    paired: bool
+    columns: tuple[ColumnFacts, ...] = field(repr=False)
+    left_out: tuple[tuple[str, str], ...] = field(repr=False, default=())
+    guarantee: str = field(repr=False, default="")
+    allowance: str = field(repr=False, default="")
+    dependence: Dependence | None = field(repr=False, default=None)
+    downstream: Downstream | None = field(repr=False, default=None)

@@ -1,0 +1,98 @@
+"""Plain data -> one HTML page that needs nothing else: no script, no network, no other file."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+
+from dipriv.errors import InputError
+from dipriv.files import part_of, publish_part
+from dipriv.report import formats
+from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
+from dipriv.report.distances import REPEATS
+from dipriv.report.extra import needed
+from dipriv.report.facts import FEWEST, MOST_ROWS, ColumnFacts, Comparison, Distance
+
+WARNING = "Contains statistics of the private data; do not publish."
+
+
+def render(comparison: Comparison) -> str:
+    """The report as HTML. It contains statistics of the private table, and says so on top and on every printed page."""
+    with needed():
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+
+        columns = [
+            (facts, [Markup(chart) for chart in column_charts(facts, f"c{place}")])  # noqa: S704 (our own SVG)
+            for place, facts in enumerate(comparison.columns)
+        ]
+        found, asked = comparison.dependence, comparison.downstream
+        maps = [
+            (chart, [Markup(svg) for svg in heat_maps(chart, f"d{place}")])  # noqa: S704
+            for place, chart in enumerate(found.maps if found else ())
+        ]
+        effects = coefficient_chart(asked, "r") if asked and asked.coefficients else ""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(
+        number=formats.number,
+        fixed=formats.fixed,
+        signed=formats.signed,
+        percent=formats.percent,
+        count=formats.count,
+        label=formats.text,
+    )
+    template = resources.files("dipriv.report").joinpath("template.html").read_text(encoding="utf-8")
+    return environment.from_string(template).render(
+        report=comparison,
+        promise=promise_lines(comparison.guarantee),
+        columns=columns,
+        maps=maps,
+        effects=Markup(effects),  # noqa: S704
+        warning=WARNING,
+        fewest=FEWEST,
+        most_rows=MOST_ROWS,
+        repeats=REPEATS,
+        few=FEW,
+        distance=distance,
+        quantity=quantity,
+        spread=spread,
+    )
+
+
+def write_report(comparison: Comparison, path: str | Path) -> None:
+    """Write the report whole or not at all, readable by its owner only."""
+    path = Path(path)
+    page = render(comparison).encode("utf-8")
+    part = part_of(path)
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(page)
+        publish_part(part, path)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it cannot be written"
+        raise InputError(f"{path.name}: {reason}.", "Check the folder and the space on the disk.") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def promise_lines(promise: str) -> list[tuple[int, str]]:
+    """The lines of a guarantee, each with how far it is indented."""
+    return [(len(line) - len(line.lstrip()), " ".join(line.split())) for line in promise.splitlines()]
+
+
+def distance(facts: ColumnFacts, name: str) -> Distance | None:
+    """One of a column's distances."""
+    return next((found for found in facts.distances if found.name == name), None)
+
+
+def quantity(facts: ColumnFacts, x: float | None) -> str:
+    """A value of the column: a number, or a time."""
+    return formats.number(x) if facts.clock is None else formats.time(x, facts.clock)
+
+
+def spread(facts: ColumnFacts, name: str, x: float | None) -> str:
+    """A moment of the column: the mean is a value, the standard deviation of times a duration, skewness a number."""
+    if name == "mean":
+        return quantity(facts, x)
+    return formats.duration(x) if name == "standard deviation" and facts.clock is not None else formats.number(x)
