@@ -14,13 +14,13 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[recommender]" || \
-		echo "LIBMF could not be compiled: the experiment movielens and its test are left out."
+		echo "cornac could not be installed: the experiment movielens and its test are left out."
 	@touch $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything that development needs
 
 demo: $(STAMP)  ## privatize a real table; writes demo/
-	$(BIN)/python examples/demo.py
+	$(BIN)/dipriv demo --out demo
 
 test: lint  ## all checks: ruff, mypy, import-linter, pytest
 	@# numba does not notice that a loop called from another file has changed: forget all when any source has

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dipriv import fitting, local, release, tables
 from dipriv.errors import DisclosureError, InputError
 from dipriv.guarantee import check_epsilon
+from dipriv.identifying import refuse_free_text
 from dipriv.promise import Origin, local_promise, promise
 from dipriv.randomness import Rng, source
 
@@ -65,6 +66,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = None if recipe.source == "nothing" else table
         if self.public is not None:
             rows = release.public_rows(self.public, recipe)
+        elif rows is not None:
+            refuse_free_text(rows, names, declared, self.keep)
         self.fitted_ = fitting.fit(recipe, noise, epsilon, facts, declared, rows, bits.child("fit"))
         self.origin_ = Origin("public" if self.public is not None else "law" if rows is None else "fit")
         self.guarantee_ = promise(recipe, noise, self.fitted_, self.origin_, self.keep, secure=bits.secure)

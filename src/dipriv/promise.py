@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dipriv.fitting import Fitted
 from dipriv.guarantee import Guarantee
 from dipriv.kernels import KernelRecipe
 from dipriv.references import Recipe
+from dipriv.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,28 @@ class Origin:
 
 
 def promise(
-    recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: Origin, keep: Sequence[str], *, secure: bool
+    recipe: Recipe,
+    kernel: KernelRecipe,
+    fitted: Fitted,
+    origin: Origin,
+    keep: Sequence[str],
+    *,
+    secure: bool,
+    unit: Unit | None = None,
+    epsilon: float | None = None,
 ) -> Guarantee:
-    """The guarantee of a release from one table."""
-    return Guarantee(
+    """The guarantee of a release from one table; with a unit, of all rows of a person, which share `epsilon`."""
+    row = Guarantee(
         epsilon=fitted.kernel.epsilon,
         protects=origin.protects,
         kernel=kernel.describe(),
         reference=_reference(recipe, origin),
-        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, origin, keep)),
+        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, origin, keep, unit)),
         secure_randomness=secure,
     )
+    if unit is None or epsilon is None:
+        return row
+    return replace(row, epsilon=epsilon, unit=unit.describe(), neighbours=f"replace the rows of one {unit.column!r}")
 
 
 def local_promise(recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: Origin) -> Guarantee:
@@ -90,7 +102,7 @@ def _reference_conditions(recipe: Recipe, fitted: Fitted, origin: Origin) -> lis
     return said
 
 
-def _table_conditions(fitted: Fitted, origin: Origin, keep: Sequence[str]) -> list[str]:
+def _table_conditions(fitted: Fitted, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
     said = ["column names and types, the number and order of the rows, and any index are public"]
     if fitted.declared:
         said.append(f"what the schema declares is public, for {', '.join(map(repr, fitted.declared))}")
@@ -100,7 +112,12 @@ def _table_conditions(fitted: Fitted, origin: Origin, keep: Sequence[str]) -> li
         said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")
     if origin.split_by is not None:
         said.append(f"column {origin.split_by!r}, which decides which rows are held out, is public")
-    if fitted.by is not None:
+    if unit is not None:
+        said.append(
+            f"which rows belong together in {unit.column!r}, and how many, is public; of each only {unit.rows} rows, "
+            "picked at random, are released"
+        )
+    elif fitted.by is not None:
         said.append(
             f"column {fitted.by!r}, which says whose reference a row uses, is public; rows are protected one by one, "
             "several rows of one group not together"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +15,22 @@ from dipriv import fitting, tables
 from dipriv.columns import infer
 from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.guarantee import Guarantee, check_epsilon
+from dipriv.identifying import refuse_free_text
 from dipriv.kernels import KernelRecipe, Laplace
 from dipriv.promise import Origin, promise
-from dipriv.randomness import Rng, source
+from dipriv.randomness import Bits, Rng, source
 from dipriv.references import Empirical, Grouped, Recipe
 from dipriv.schema import Kind, Schema
 from dipriv.split import Split
 from dipriv.tables import Mask, Table
+from dipriv.unit import Unit
 
+if TYPE_CHECKING:
+    from dipriv.account import Account
+    from dipriv.ledger import Ledger
+
+HOLDOUT = 0.25
+"""The share of rows that is held out unless told otherwise."""
 ReferenceLike = str | Recipe
 KernelLike = str | KernelRecipe
 SchemaLike = Schema | Mapping[str, Kind] | None
@@ -59,9 +69,13 @@ def privatize(
     schema: SchemaLike = None,
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
-    holdout: float = 0.25,
+    holdout: float | None = None,
     split: Split | None = None,
     public: Any = None,
+    unit: str | None = None,
+    rows_per_unit: int = 10,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
     rng: Rng = None,
     progress: bool = False,
 ) -> Release:
@@ -70,15 +84,19 @@ def privatize(
     Parameters
     ----------
     frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
-    epsilon : total privacy budget of a row, over all its columns.
+    epsilon : total privacy budget of a row, over all its columns; of all rows of a person with `unit`.
     reference : "holdout" (empirical distribution of a random hold-out that is not released) or a recipe from
         `dipriv.references`; with `public`, the empirical distribution of that table unless told otherwise.
     kernel : "laplace", or `dipriv.kernels.Laplace(shares)` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows.
     columns : the columns to privatize and release; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
-    holdout, split : the share of rows to hold out, or, instead, the split of an earlier release of this table.
+    holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release.
     public : a public table with the same columns; the reference is fitted on it and every row is released.
+    unit, rows_per_unit : the column that says whose a row is: all rows of a person then share ε. Of each person at most
+        so many rows are released, picked at random. The column itself is not released unless it is kept.
+    ledger, dataset : a `dipriv.Ledger` or where it is: the release is counted against the data set's budget before
+        anything is released, and holds out the same rows as every other release of it.
     rng : leave out for secure randomness; a seed is for experiments and voids the guarantee.
 
     >>> import pandas as pd
@@ -89,29 +107,44 @@ def privatize(
     """
     epsilon = check_epsilon(epsilon)
     recipe, noise = as_recipe(reference, public), as_kernel(kernel)
+    who = as_unit(unit, rows_per_unit, recipe)
     bits = source(rng)
     table = tables.read(frame)
-    if as_split(split) is not None and (public is not None or recipe.source == "nothing"):
-        raise InputError("a split is given, but nothing is held out with this reference.", "Leave split out.")
-    names = select(table, columns, keep, aside=(getattr(recipe, "by", None), split.by if split else None))
+    holds_out = public is None and recipe.source != "nothing"
+    check_split(split, holds_out, who)
+    names = select(table, columns, keep, aside=(getattr(recipe, "by", None), split.by if split else None, unit))
     declared = as_schema(schema, names)
     facts = [table.column(name) for name in names]
-    held = np.zeros(table.rows, dtype=bool)
+    account = None
+    if ledger is not None:
+        from dipriv.account import open_account
+
+        account = open_account(ledger, dataset, [table.batch()], "table")
+    held, chosen = np.zeros(table.rows, dtype=bool), np.ones(table.rows, dtype=bool)
     fitted_on: Table | None = None
     source_of: Literal["law", "public", "holdout", "groups"] = "law"
     if public is not None:
         fitted_on, source_of = public_rows(public, recipe), "public"
-    elif recipe.source != "nothing":
-        split = split or Split.new(holdout, bits=bits.child("split"))
+    elif holds_out:
+        split = split or new_split(account, holdout, unit, bits)
         source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
         held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
         fitted_on = _hold_out(table, held)
-    fitted = fitting.fit(recipe, noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
-    released = table.take(~held) if held.any() else table
-    data = fitted.release(released, keep, bits.child("noise"), progress)
-    origin = Origin(source_of, table.rows - released.rows, released.rows, split.by if split else None)
-    said = promise(recipe, noise, fitted, origin, keep, secure=bits.secure)
-    return Release(data, said, fitted.schema, ~held, split if held.any() else None)
+    if who is not None:
+        chosen = who.kept(*unit_keys(who, table, bits))
+        fitted_on = _hold_out(table, held & chosen) if source_of == "holdout" else fitted_on
+    if holds_out and fitted_on is not None:
+        refuse_free_text(fitted_on, names, declared, keep)
+    row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
+    fitted = fitting.fit(recipe, noise, row_epsilon, facts, declared, fitted_on, bits.child("fit"))
+    free = ~held & chosen
+    released = table if free.all() else table.take(free)
+    origin = Origin(source_of, int(held.sum()), released.rows, split.by if split else None)
+    said = promise(recipe, noise, fitted, origin, keep, secure=bits.secure, unit=who, epsilon=epsilon)
+    with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
+        data = fitted.release(released, keep, bits.child("noise"), progress)
+        done(released.rows)
+    return Release(data, said, fitted.schema, free, split if held.any() else None)
 
 
 def infer_schema(frame: Any) -> Schema:
@@ -160,11 +193,41 @@ def as_kernel(kernel: KernelLike) -> KernelRecipe:
     return kernel
 
 
-def as_split(split: Split | None) -> Split | None:
-    """The split of an earlier release, or None for a new one."""
-    if split is not None and not isinstance(split, Split):
+def check_split(split: Split | None, holds_out: bool, unit: Unit | None = None) -> None:
+    """The split of an earlier release can be used here."""
+    if split is None:
+        return
+    if not isinstance(split, Split):
         raise InputError(f"split is a {type(split).__name__}.", "Give the split of an earlier release, or Split.new().")
-    return split
+    if not holds_out:
+        raise InputError("a split is given, but nothing is held out with this reference.", "Leave split out.")
+    if unit is not None and split.by != unit.column:
+        raise InputError(
+            f"the split does not keep the rows of one {unit.column!r} on one side.",
+            f"Use Split.new(by={unit.column!r}), or leave split out.",
+        )
+
+
+def new_split(account: Account | None, holdout: float | None, by: str | None, bits: Bits) -> Split:
+    """The split of the account's data set, fixed for ever; without an account a fresh one."""
+    if account is not None:
+        return account.split(holdout, by)
+    return Split.new(HOLDOUT if holdout is None else holdout, by, bits.child("split"))
+
+
+def as_unit(unit: str | None, rows: int, recipe: Recipe) -> Unit | None:
+    """Whose rows share ε, if not each row has its own."""
+    if unit is None:
+        return None
+    if isinstance(recipe, Grouped):
+        raise InputError("a unit is given with a reference per group.", "Use one of them.")
+    return Unit(unit, rows)
+
+
+def unit_keys(unit: Unit, table: Table, bits: Bits, first: int = 0) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """A keyed number for each row's person, and one for the row itself."""
+    keys = Split.new(HOLDOUT, unit.column, bits.child("persons")).scores(table)
+    return keys, Split.new(HOLDOUT, None, bits.child("rows of persons")).scores(table, first)
 
 
 def as_schema(schema: SchemaLike, names: Sequence[str]) -> Schema:

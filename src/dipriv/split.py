@@ -53,21 +53,21 @@ class Split:
         words = (bits or source(None)).words(_KEY_BYTES // 8)
         return cls(check_holdout(holdout), words.astype("<u8").tobytes(), by)
 
-    def held_out(self, table: Table) -> Mask:
-        """True for the rows that are held out."""
+    def held_out(self, table: Table, first: int = 0) -> Mask:
+        """True for the rows that are held out; `first` is the position of the table's first row in a stream."""
         limit = np.uint64(round(self.holdout * 2**64))
         if self.by is not None:
             return self.scores(table) < limit
         held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
-        for first in range(0, table.rows, size):
-            piece = held[first : first + size]
-            np.less(Draws(self._bits, first, len(piece)).words(), limit, out=piece)
+        for start in range(0, table.rows, size):
+            piece = held[start : start + size]
+            np.less(Draws(self._bits, first + start, len(piece)).words(), limit, out=piece)
         return held
 
-    def scores(self, table: Table) -> NDArray[np.uint64]:
+    def scores(self, table: Table, first: int = 0) -> NDArray[np.uint64]:
         """A uniform 64-bit number for each row, a pseudorandom function of its position or key."""
         if self.by is None:
-            return Draws(self._bits, 0, table.rows).words()
+            return Draws(self._bits, first, table.rows).words()
         check_names([self.by], table.names, "the split")
         array = table.array(self.by)
         if array.null_count:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -110,6 +111,14 @@ class Table:
             return np.stack(list(parts.values()), axis=1).astype(self.native.dtype, copy=False)
         fields = [self.native.schema.field(name).remove_metadata() for name in columns]
         return pa.Table.from_arrays(list(parts.values()), schema=pa.schema(fields))
+
+    def batch(self) -> pa.RecordBatch:
+        """All columns of all rows as one Arrow batch; those without an Arrow type are left out."""
+        arrays = {}
+        for name in self.names:
+            with suppress(SchemaError):
+                arrays[name] = self._raw(name)[0]
+        return pa.record_batch(arrays)
 
     def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
         """A native table of these float64 columns, all of this table's, with its names and its index."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -51,19 +52,41 @@ def test_import_is_light() -> None:
     first, second = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    heavy = {"pandas", "polars", "sklearn", "scipy.stats", "matplotlib", "statsmodels", "pyarrow", "narwhals"}
+    heavy = {
+        "pandas",
+        "polars",
+        "sklearn",
+        "scipy.stats",
+        "matplotlib",
+        "statsmodels",
+        "sqlalchemy",
+        "pyarrow",
+        "narwhals",
+    }
     assert not heavy & set(first.split())
     assert not (heavy - {"pyarrow", "narwhals"}) & set(second.split())
 
 
 def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py"), "--out", str(tmp_path)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["before-after.png", "fair-released.csv", "guarantee.txt"]
+    command = [sys.executable, "-m", "dipriv", "demo", "--out", str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    files = ["guarantee.txt", "ledger.db", "report.html", "survey-released.csv", "survey-released.csv.dipriv.json"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [*files, "survey.csv"]
     assert "hold-out rows have no formal protection" in done.stdout
     assert (tmp_path / "guarantee.txt").read_text(encoding="utf-8").strip() in done.stdout
+
+
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    commands = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    assert len(commands) == 7
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "dipriv"
+        done = subprocess.run(
+            [sys.executable, "-m", "dipriv", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+    assert "ε spent: 1.5; 0.5 of 2 left" in done.stdout

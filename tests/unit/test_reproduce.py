@@ -89,7 +89,8 @@ def test_jobs_do_not_change_results(tmp_path: Path) -> None:
     assert _rows(tmp_path / "1" / "continuous-ks.json") != _rows(tmp_path / "other" / "continuous-ks.json")
 
 
-def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM], ids=["interrupted", "terminated"])
+def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, signal_: signal.Signals) -> None:
     command = [sys.executable, "-m", "dipriv", "reproduce", "discrete-means", "--reps", "30", "--jobs", "1", "--out"]
     folder = tmp_path / "killed"
     process = subprocess.Popen([*command, folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -99,7 +100,7 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal_)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Interrupted" in told
@@ -186,14 +187,14 @@ def test_bank_data_is_the_papers() -> None:
 
 def test_recommendations_at_tiny_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
-        movielens._libmf()
+        movielens._cornac()
     except InputError as error:
         pytest.skip(str(error))
     monkeypatch.setattr(movielens, "GRID", ((4, 0.1),))
     monkeypatch.setattr(movielens, "EPSILONS", (1.0,))
     rng = np.random.default_rng(3)
-    taste = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40))
-    pairs = np.argwhere(rng.random((60, 40)) < 0.8).astype(np.float64)
+    taste = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 100))
+    pairs = np.argwhere(rng.random((300, 100)) < 0.8).astype(np.float64)
     ratings = np.clip(np.rint(3 + taste[tuple(pairs.astype(int).T)]), 1, 5)
     measured = movielens.errors(pairs, ratings, seed_of(1))
     assert {("NP", 1.0), ("DIP (hold 25%)", 1.0), ("LRM", 1.0), ("OPM", 1.0), ("EXM", 1.0)} <= set(measured)

@@ -1,16 +1,15 @@
-"""The command line: parse, call one function, print."""
+"""The command line: each command parses, calls one function, and prints."""
 
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dipriv import __version__
+from dipriv.cli import ledger, look, privatize, reproduce
+from dipriv.cli.terminal import fail, say
 from dipriv.errors import DiprivError
 
 app = typer.Typer(
@@ -20,12 +19,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+app.command()(privatize.privatize)
+app.command()(look.inspect)
+app.command()(look.compare)
+app.add_typer(ledger.app, name="ledger")
+app.command()(look.demo)
+app.command()(reproduce.reproduce)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        out.print(f"dipriv {__version__}", highlight=False)
+        say(f"dipriv {__version__}")
         raise typer.Exit
 
 
@@ -41,88 +45,19 @@ def common(
         os.environ["DIPRIV_DEBUG"] = "1"
 
 
-@app.command()
-def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments and figures of the paper, or `all`.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the names and exit.")] = False,
-    reps: Annotated[int | None, typer.Option(help="Repetitions of each setting [default: its own].")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 2023,
-    jobs: Annotated[int | None, typer.Option(help="Processes [default: one a core].")] = None,
-    out_: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("reproduction"),
-) -> None:
-    """Measure again what the paper reports, and show it beside the paper's numbers.
-
-    Results are a function of the names, the repetitions and the seed. An interrupted run goes on where it was when the
-    same command is given again.
-    """
-    from dipriv.experiments import catalogue
-    from dipriv.experiments.runner import reproduce as run
-
-    if list_:
-        for name in catalogue.WHERE:
-            found = catalogue.find(name)
-            out.print(f"{name:<18} {found.title} [dim]({found.source})[/dim]", highlight=False)
-        return
-    if not names:
-        raise typer.BadParameter("name an experiment, or `all`; --list shows the names", param_hint="NAMES")
-    asked = list(catalogue.WHERE) if names == ["all"] else names
-    for name in asked:
-        catalogue.find(name)  # an unknown name is refused before anything is run
-    for name in asked:
-        try:
-            with _progress(name) as tick:
-                files = run(name, out=out_, reps=reps, seed=seed, jobs=jobs, tick=tick)
-        except KeyboardInterrupt:
-            err.print("Interrupted. What was finished is kept: give the same command to go on.", highlight=False)
-            raise typer.Exit(130) from None
-        out.print(f"{name}: " + ", ".join(str(file) for file in files), highlight=False)
-
-
-class _progress:  # noqa: N801 (reads as a function)
-    """A bar on a terminal, nothing elsewhere."""
-
-    def __init__(self, name: str) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        columns = (TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-        self._task = self._bar.add_task(name, total=None)
-
-    def __enter__(self) -> _progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total)
-
-
 def main() -> None:
-    """Run; errors become a message and exit code 1, wrong usage 2."""
+    """Run; refusals and failures become a message and exit code 1, wrong usage 2."""
     try:
-        app(standalone_mode=True)
+        app()
     except DiprivError as error:
         if os.environ.get("DIPRIV_DEBUG"):
             raise
-        err.print(f"[bold red]Error:[/bold red] {_escaped(error.fault)}", highlight=False)
-        err.print(_escaped(error.remedy), highlight=False)
-        sys.exit(1)
+        fail(error)
+    except (OSError, MemoryError) as error:
+        if os.environ.get("DIPRIV_DEBUG"):
+            raise
+        fail(DiprivError(f"the system refused: {_reason(error)}.", "Check the space on the disk and the memory."))
 
 
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
-
-
-if __name__ == "__main__":
-    main()
+def _reason(error: BaseException) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

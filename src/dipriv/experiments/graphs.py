@@ -21,7 +21,7 @@ from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
 from dipriv.baselines import naive
-from dipriv.experiments.protocol import Experiment, Values, child, for_all, printed
+from dipriv.experiments.protocol import Experiment, Values, child, for_all, printed, split_of
 from dipriv.randomness import FloatArray
 from dipriv.references import Empirical
 from dipriv.release import privatize
@@ -128,10 +128,15 @@ def _dip(
     measured = {}
     for share in HOLDOUTS:
         for epsilon in epsilons:
-            rng = child(seed, "DIP", share, epsilon)
-            released = privatize(x, epsilon, reference=Empirical(edge="paper"), holdout=share, rng=rng).data
-            measured[f"DIP (hold {share:.0%})", epsilon] = entropy_loss(truth, lasso(released, grid))
+            loss = entropy_loss(truth, lasso(_release(x, share, epsilon, seed), grid))
+            measured[f"DIP (hold {share:.0%})", epsilon] = loss
     return measured
+
+
+def _release(x: FloatArray, share: float, epsilon: float, seed: np.random.SeedSequence) -> FloatArray:
+    """A release; the split is the same at every ε, so that ε alone makes the difference."""
+    split, rng = split_of(seed, share), child(seed, "DIP", share, epsilon)
+    return np.asarray(privatize(x, epsilon, reference=Empirical(edge="paper"), split=split, rng=rng).data)
 
 
 def _low(setting: str, seed: np.random.SeedSequence) -> Values:
@@ -150,10 +155,8 @@ def _high(setting: str, seed: np.random.SeedSequence) -> Values:
     truth, x = _sample(setting, 200, seed)
     measured = _dip(truth, x, HIGH_EPSILONS, HIGH_GRID, seed)
     for share in HOLDOUTS:  # how much hangs on the penalty
-        rng = child(seed, "DIP", share, 1.0)
-        released = privatize(x, 1.0, reference=Empirical(edge="paper"), holdout=share, rng=rng).data
         for penalty in OTHER_PENALTIES:
-            loss = entropy_loss(truth, _fit(released, penalty))
+            loss = entropy_loss(truth, _fit(_release(x, share, 1.0, seed), penalty))
             measured[f"DIP (hold {share:.0%}), penalty {penalty}", 1.0] = loss
     return measured
 

@@ -2,7 +2,8 @@
 
 The fit has an intercept, and the L2 error includes it (true value 0). DIP is Algorithm 1 with the columns in random
 order. LRM and OPM privatize each column of X with ε/(p+1), then the residuals of y on the private X (intercept
-included) with the same share; bounds are read from the private rows.
+included) with the same share; bounds are read from the private rows. DIP's split is the same at every ε, so that ε
+alone makes the difference.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import numpy as np
 
 from dipriv.baselines import Ball, Laplace
 from dipriv.baselines.naive import sample_range
-from dipriv.experiments.protocol import Experiment, Values, child, for_all, printed
+from dipriv.experiments.protocol import Experiment, Values, child, for_all, printed, split_of
 from dipriv.randomness import FloatArray
 from dipriv.references import Empirical, Order
 from dipriv.references.cubes import Edge
 from dipriv.release import privatize
+from dipriv.split import Split
 
 EPSILONS = (1.0, 2.0, 3.0, 4.0)
 HOLDOUTS = (0.15, 0.25, 0.35)
+OTHER_LRM = "LRM (residuals without intercept)"
 TRIAL_RUNS = 300
 TRIAL: dict[tuple[int, int], tuple[float, float, float]] = {
     (200, 6): (1.97, 1.31, 1.09),
@@ -72,10 +75,10 @@ class Setting:
         """The L2 error of intercept and coefficients (true: 0 and ones) in each of `runs` runs."""
         return np.array([self._error(child) for child in np.random.SeedSequence(seed).spawn(runs)])
 
-    def error(self, table: FloatArray, rng: np.random.SeedSequence) -> float:
-        """The same on one table."""
+    def error(self, table: FloatArray, rng: np.random.SeedSequence, split: Split | None = None) -> float:
+        """The same on one table, with a split of its own or a given one."""
         reference = Empirical(order=self.order, edge=self.edge)
-        release = privatize(table, self.epsilon, reference=reference, holdout=self.holdout, rng=rng)
+        release = privatize(table, self.epsilon, reference=reference, holdout=self.holdout, split=split, rng=rng)
         return l2_error(np.asarray(release.data, dtype=np.float64))
 
     def _error(self, seed: np.random.SeedSequence) -> float:
@@ -102,7 +105,12 @@ def l2_error(table: FloatArray) -> float:
 
 
 def residual_release(
-    table: FloatArray, mechanism: type[Laplace | Ball], epsilon: float, seed: np.random.SeedSequence
+    table: FloatArray,
+    mechanism: type[Laplace | Ball],
+    epsilon: float,
+    seed: np.random.SeedSequence,
+    *,
+    intercept: bool = True,
 ) -> FloatArray:
     """X column by column, then the residuals of y on the private X, each with ε/(p+1)."""
     share = epsilon / table.shape[1]
@@ -115,13 +123,15 @@ def residual_release(
         return Ball(share, float(np.sqrt(len(z)) * max(-low, high)), read_from_rows=True).privatize(z, rng)
 
     x = np.column_stack([privatized(z, number) for number, z in enumerate(table[:, :-1].T)])
-    estimate = _least_squares(x, table[:, -1])
+    estimate = _least_squares(x, table[:, -1], intercept=intercept)
     fitted = estimate[0] + x @ estimate[1:]
     return np.column_stack([x, fitted + privatized(table[:, -1] - fitted, table.shape[1])])
 
 
-def _least_squares(x: FloatArray, y: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0])
+def _least_squares(x: FloatArray, y: FloatArray, *, intercept: bool = True) -> FloatArray:
+    """Intercept and coefficients; the intercept is 0 where none is asked for."""
+    first = np.full(len(x), float(intercept))
+    return np.asarray(np.linalg.lstsq(np.column_stack([first, x]), y, rcond=None)[0])
 
 
 def _run(setting: str, seed: np.random.SeedSequence) -> Values:
@@ -131,10 +141,13 @@ def _run(setting: str, seed: np.random.SeedSequence) -> Values:
     for epsilon in EPSILONS:
         for share in HOLDOUTS:
             cell = Setting(rows, predictors, share, epsilon, "random", "paper")
-            measured[f"DIP (hold {share:.0%})", epsilon] = cell.error(table, child(seed, "DIP", share, epsilon))
+            error = cell.error(table, child(seed, "DIP", share, epsilon), split_of(seed, share))
+            measured[f"DIP (hold {share:.0%})", epsilon] = error
         for method, mechanism in (("LRM", Laplace), ("OPM", Ball)):
             released = residual_release(table, mechanism, epsilon, child(seed, method, epsilon))
             measured[method, epsilon] = l2_error(released)
+        other = residual_release(table, Laplace, epsilon, child(seed, "LRM", epsilon), intercept=False)
+        measured[OTHER_LRM, epsilon] = l2_error(other)
     return measured
 
 

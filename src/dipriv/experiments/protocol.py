@@ -11,6 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from dipriv.randomness import source
+from dipriv.split import Split
+
 Values: TypeAlias = Mapping[tuple[str, float], float]
 """What one repetition of a setting measured, by method and ε."""
 
@@ -96,6 +99,11 @@ def seed_of(seed: int, *labels: str | int) -> np.random.SeedSequence:
 def child(seed: np.random.SeedSequence, *labels: str | float) -> np.random.SeedSequence:
     """A further seed for one method of a repetition."""
     return seed_of(int(seed.generate_state(1, np.uint64)[0]), *map(str, labels))
+
+
+def split_of(seed: np.random.SeedSequence, holdout: float) -> Split:
+    """One split of a repetition's table for all releases of it."""
+    return Split.new(holdout, bits=source(child(seed, "split", holdout)))
 
 
 def for_all(epsilons: Iterable[float], method: str, value: float) -> dict[tuple[str, float], float]:

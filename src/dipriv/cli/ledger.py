@@ -1,0 +1,89 @@
+"""`dipriv ledger`: data sets, their budgets, and every release."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dipriv.cli.terminal import out, say
+
+app = typer.Typer(
+    help="Data sets, their budgets and releases.",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+Where = Annotated[
+    str | None, typer.Option("--ledger", envvar="DIPRIV_LEDGER", help="A file or database URL [default: yours].")
+]
+
+
+@app.callback()
+def listing(context: typer.Context, ledger: Where = None) -> None:
+    """List the data sets."""
+    if context.invoked_subcommand is not None:
+        context.obj = ledger
+        return
+    from dipriv.ledger import Ledger
+
+    with Ledger.open(ledger) as book:
+        table = Table("data set", "releases", "ε spent", "budget", "left", "attacker's power at 5%", box=None)
+        for one in book.datasets():
+            table.add_row(
+                escape(one.name),
+                str(one.releases),
+                f"{one.spent:g}",
+                _or_none(one.budget),
+                _or_none(one.left),
+                f"{one.power():.1%}",
+            )
+        out.print(table)
+
+
+@app.command()
+def show(
+    context: typer.Context, name: Annotated[str, typer.Argument(help="Name of a data set.")], ledger: Where = None
+) -> None:
+    """Every release of a data set, and what an attacker can do after all of them (Lemma 1)."""
+    from dipriv.ledger import Ledger
+
+    with Ledger.open(ledger or context.obj) as book:
+        found = book.dataset(name)
+        table = Table("release", "started (UTC)", "ε", "state", "rows", "file", box=None)
+        for record in book.records(name):
+            table.add_row(
+                str(record.number),
+                f"{record.started:%Y-%m-%d %H:%M}",
+                f"{record.epsilon:g}",
+                record.state,
+                "" if record.rows is None else f"{record.rows:,}",
+                escape(record.output or ""),
+            )
+        out.print(table)
+        limit = "no budget is set" if found.left is None else f"{found.left:g} of {found.budget:g} left"
+        say(f"\nε spent: {found.spent:g}; {limit}.")
+        say(
+            f"After {found.releases} releases the best test of one row's true value at level 5% has power at most "
+            f"{found.power():.1%} (Lemma 1: 5% times e^{found.spent:g})."
+        )
+
+
+@app.command()
+def budget(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of a data set; a new one is registered.")],
+    epsilon: Annotated[float, typer.Argument(help="Total ε of all its releases.")],
+    ledger: Where = None,
+) -> None:
+    """Set the total budget of a data set."""
+    from dipriv.ledger import Ledger
+
+    with Ledger.open(ledger or context.obj) as book:
+        found = book.set_budget(name, epsilon)
+        say(f"{found.name}: budget {found.budget:g}, spent {found.spent:g}, left {_or_none(found.left)}.")
+
+
+def _or_none(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"

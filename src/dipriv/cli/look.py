@@ -1,0 +1,91 @@
+"""`dipriv inspect`, `dipriv compare` and `dipriv demo`: commands to look at a table, a release, and the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dipriv.cli.terminal import out, say
+
+FormatOption = Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")]
+
+
+def inspect(
+    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a draft schema (TOML) to edit.")] = None,
+    format_: FormatOption = None,
+) -> None:
+    """Show what each column looks like to dipriv, and which facts would be read from the data.
+
+    The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
+    """
+    from dipriv.files import Source, write_text
+    from dipriv.inspection import inspect as look
+
+    found = look(Source.open(table, format_).read())
+    shown = Table("column", "type", "taken as", "nulls", "distinct", "warning", "would be read from the data", box=None)
+    for column in found.columns:
+        shown.add_row(
+            escape(column.name),
+            escape(column.storage),
+            "refused" if column.kind is None else column.kind.name,
+            f"{column.nulls:,}",
+            f"{column.distinct:,}",
+            column.warning or "",
+            ", ".join(column.facts),
+        )
+    out.print(shown)
+    say(f"\n{found.rows:,} rows.")
+    if output is not None:
+        write_text(output, found.schema_toml())
+        say(f"Draft schema: {output} (made from the private rows: edit it, and do not publish it as it is).")
+
+
+def compare(
+    original: Annotated[str, typer.Argument(help="The private table.")],
+    released: Annotated[str, typer.Argument(help="The released table.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The report.")] = Path("report.html"),
+    target: Annotated[str | None, typer.Option(help="Also run the same regression of this column on both.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
+) -> None:
+    """Compare a release with its original: one HTML file, which is private itself.
+
+    Rows are matched where both tables have equally many, as with a private or public reference.
+    """
+    from dipriv.files import Source
+    from dipriv.report import compare as summarize
+    from dipriv.report import write_report
+    from dipriv.schema import Schema
+
+    declared = None if schema is None else Schema.load(schema)
+    tables = Source.open(original).read(), Source.open(released).read()
+    write_report(summarize(*tables, schema=declared, guarantee=_note(released), target=target), output)
+    say(f"Report: {output} (contains statistics of the private data; do not publish).")
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path("demo"),
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of a row.")] = 1.0,
+) -> None:
+    """Privatize a real survey end to end: the released table, its guarantee, and a report to look at."""
+    from dipriv.demo import run
+
+    run(folder, epsilon, say)
+
+
+def _note(released: str) -> dict[str, object] | None:
+    """The guarantee in the note beside a released file, if there is one."""
+    import json
+
+    note = Path(f"{released}.dipriv.json")
+    if not note.is_file():
+        return None
+    try:
+        found: dict[str, object] = json.loads(note.read_text(encoding="utf-8"))["guarantee"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found

@@ -1,0 +1,94 @@
+"""`dipriv privatize`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dipriv.cli.terminal import Progress, err, out, say, warn
+
+
+def privatize(
+    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
+    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
+    epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
+    reference: Annotated[
+        str, typer.Option(help="private (every row protected), or holdout (the paper's: hold-out rows exposed).")
+    ] = "private",
+    kernel: Annotated[str, typer.Option(help="The noise.")] = "laplace",
+    schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Column to pass through unprotected (repeatable).")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
+    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out [default: 0.25].")] = None,
+    public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Column that says whose a row is: a person's rows share ε.")] = None,
+    rows_per_unit: Annotated[int, typer.Option(help="With --unit: most rows of one person that are released.")] = 10,
+    seed: Annotated[int | None, typer.Option(min=0, help="For experiments only: NOT PRIVATE.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML comparison: do not publish it.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Name of the data set in the ledger.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(envvar="DIPRIV_LEDGER", help="Ledger: a file or database URL [default: yours].")
+    ] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Do not count this release.")] = False,
+    format_: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar, no summary.")] = False,
+) -> None:
+    """Release a table row by row under differential privacy.
+
+    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is promised, to whom. ε is spent in the
+    ledger before anything is written, and stays spent if writing fails.
+    """
+    from dipriv.files import Sink, Source
+    from dipriv.ledger import Ledger
+    from dipriv.publish import Request, publish
+    from dipriv.schema import Schema
+    from dipriv.tables import check_names
+
+    source = Source.open(table, format_)
+    sink = Sink.open(output, format_, force=force)
+    request = Request(
+        epsilon=epsilon,
+        reference=reference,
+        kernel=kernel,
+        schema=None if schema is None else Schema.load(schema),
+        keep=tuple(keep or ()),
+        drop=tuple(drop or ()),
+        holdout=holdout,
+        public=None if public is None else Source.open(public).read(),
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        ledger=None if no_ledger else Ledger.open(ledger),
+        dataset=dataset,
+        rng=seed,
+    )
+    check_names(request.drop, list(dict.fromkeys(request.drop)), "--drop")
+    with Progress("reading", unit="rows", quiet=quiet) as bar:
+        done = publish(request, source, sink, bar.update, sampled=report is not None)
+    if report is not None and done.sample is not None:
+        from dipriv.report import compare, write_report
+
+        write_report(compare(*done.sample, schema=request.schema, guarantee=done.guarantee), report)
+    account = None
+    if request.ledger is not None and done.dataset is not None:
+        account = request.ledger.dataset(done.dataset)
+    if as_json:
+        told = done.to_dict() | {"output": output, "report": None if report is None else str(report), "ledger": None}
+        if account is not None:
+            told["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}
+        (err if output == "-" else out).print_json(json.dumps(told, ensure_ascii=False))
+        return
+    if quiet:
+        return
+    tell = warn if output == "-" else say
+    tell(f"Released {done.released:,} of {done.rows:,} rows to {sink.name}.\n")
+    tell(f"{done.guarantee}\n")
+    if account is not None:
+        left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
+        tell(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
+    if report is not None:
+        tell(f"Report: {report} (contains statistics of the private data; do not publish).")

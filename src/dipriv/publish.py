@@ -1,0 +1,268 @@
+"""From a file to a published file: the same path as `release.privatize`, in passes over batches.
+
+First pass: CSV types settle, rows are counted, and the ledger recognizes the data set. Second pass: the hold-out rows
+are gathered. Then the reference is fitted, ε is spent in the ledger, and a last pass releases batch by batch into a
+file that appears whole or not at all, beside a note on what is promised. Memory holds the reference rows and a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dipriv import __version__, fitting, tables
+from dipriv.account import Account, open_account
+from dipriv.errors import InputError, ReferenceRowsError
+from dipriv.files import MisfitError, Sink, Source, write_text
+from dipriv.fitting import Fitted
+from dipriv.guarantee import Guarantee, check_epsilon
+from dipriv.identifying import refuse_free_text
+from dipriv.ledger import Ledger
+from dipriv.promise import Origin, promise
+from dipriv.randomness import Bits, Rng, source
+from dipriv.references import Recipe
+from dipriv.release import as_kernel, as_recipe, as_schema, as_unit, new_split, public_rows, select, unit_keys
+from dipriv.schema import Schema
+from dipriv.split import Split
+from dipriv.tables import Mask, Table
+from dipriv.unit import Unit
+
+REPORT_ROWS = 200_000
+Tick = Callable[[str, int, int | None], None]
+"""Called with what is being done, rows done so far, and all rows where they are known."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for; the meaning of each is that of `dipriv.privatize`."""
+
+    epsilon: float
+    reference: str = "private"
+    kernel: str = "laplace"
+    schema: Schema | None = None
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    holdout: float | None = None
+    public: Any = field(default=None, repr=False)
+    unit: str | None = None
+    rows_per_unit: int = 10
+    ledger: Ledger | None = None
+    dataset: str | None = None
+    rng: Rng = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published, and what it cost. `sample` has matching rows of the table and the release for a report."""
+
+    guarantee: Guarantee
+    rows: int
+    released: int
+    columns: dict[str, str]
+    dataset: str | None = None
+    sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data without a private value, as in the file beside the output."""
+        return {
+            "dipriv": __version__,
+            "guarantee": self.guarantee.to_dict(),
+            "rows": {"read": self.rows, "released": self.released},
+            "columns": self.columns,
+            "dataset": self.dataset,
+        }
+
+
+def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled: bool = False) -> Published:
+    """Privatize a file into another; `sampled` keeps matching rows of both for a report."""
+    epsilon = check_epsilon(request.epsilon)
+    recipe, noise = as_recipe(request.reference, request.public), as_kernel(request.kernel)
+    who = as_unit(request.unit, request.rows_per_unit, recipe)
+    bits = source(request.rng)
+    stream, account = _first_pass(request, table, tick)
+    names = select(stream.first, None, request.keep, aside=(request.unit,))
+    declared = as_schema(request.schema, names)
+    facts = [stream.first.column(name) for name in names]
+    split = None
+    if request.public is None and recipe.source != "nothing":
+        split = new_split(account, request.holdout, request.unit, bits)
+    chosen, held, reference = _second_pass(request, stream, recipe, split, who, bits, tick)
+    if split is not None and reference is not None:
+        refuse_free_text(reference, names, declared, request.keep)
+    row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
+    fitted = fitting.fit(recipe, noise, row_epsilon, facts, declared, reference, bits.child("fit"))
+    released = stream.rows - held if chosen is None else int(chosen.sum())
+    origin = Origin(_origin(request, split), held, released, split.by if split else None)
+    said = promise(recipe, noise, fitted, origin, request.keep, secure=bits.secure, unit=who, epsilon=epsilon)
+    kinds = {name: fitted.schema[name].name + (" (declared)" if name in declared else "") for name in fitted.schema}
+    done = Published(said, stream.rows, released, kinds, account.name if account else None)
+    with nullcontext(lambda rows: None) if account is None else account.spending(said, sink.name) as spent:
+        sample = _last_pass(request, stream, sink, fitted, split, chosen, bits, done, tick, sampled)
+        spent(released)
+    return replace(done, sample=sample)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A source whose types are settled and whose rows are counted; columns that are dropped are gone."""
+
+    source: Source
+    rows: int
+    first: Table
+    drop: tuple[str, ...]
+
+    def tables(self) -> Iterator[tuple[int, Table]]:
+        """Each batch with the position of its first row."""
+        position = 0
+        for batch in self.source.batches():
+            if batch.num_rows:
+                yield position, tables.read(_without(batch, self.drop))
+                position += batch.num_rows
+
+
+@dataclass
+class _FirstPass:
+    """Settles types and counts rows while somebody reads."""
+
+    source: Source
+    drop: tuple[str, ...]
+    tick: Tick
+    rows: int = 0
+    first: pa.RecordBatch | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        expected = self.source.rows()
+        for batch in self.source.batches():
+            if self.first is None:
+                tables.check_names(self.drop, batch.schema.names, "drop")
+                self.source = self.source.settled(batch)
+                self.first = _without(batch, self.drop)
+            if batch.num_rows:
+                self.rows += batch.num_rows
+                self.tick("reading", self.rows, expected)
+                yield batch
+
+
+def _first_pass(request: Request, table: Source, tick: Tick) -> tuple[_Stream, Account | None]:
+    """Settle types, count rows, recognize the data set; starts again when a CSV column turns out to be wider."""
+    seen, account = _FirstPass(table, request.drop, tick), None
+    while True:
+        try:
+            if request.ledger is not None:
+                account = open_account(request.ledger, request.dataset, seen.batches(), Path(table.name).stem)
+            else:
+                for _ in seen.batches():
+                    pass
+        except MisfitError as misfit:
+            seen = _FirstPass(seen.source.widened(misfit.column), request.drop, tick)
+            continue
+        if seen.first is None or not seen.rows:
+            raise InputError(f"{table.name} has no rows.", "Give a table with at least one row.")
+        return _Stream(seen.source, seen.rows, tables.read(seen.first), request.drop), account
+
+
+def _second_pass(
+    request: Request, stream: _Stream, recipe: Recipe, split: Split | None, who: Unit | None, bits: Bits, tick: Tick
+) -> tuple[Mask | None, int, Table | None]:
+    """Which rows are released (None: those that are not held out), how many are held out, and the reference rows."""
+    if request.public is not None:
+        reference: Table | None = public_rows(request.public, recipe)
+    else:
+        reference = None
+    if split is None and who is None:
+        return None, 0, reference
+    held_rows: list[pa.RecordBatch] = []
+    masks: list[Mask] = []
+    keys: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+    for position, table in stream.tables():
+        held = np.zeros(table.rows, dtype=bool) if split is None else split.held_out(table, position)
+        masks.append(held)
+        if who is not None:
+            keys.append(unit_keys(who, table, bits, position))
+        held_rows.append(table.native.filter(pa.array(held)))
+        tick("holding out", position + table.rows, stream.rows)
+    held = np.concatenate(masks)
+    if split is not None:
+        rows = pa.concat_tables(held_rows)
+        if not 0 < rows.num_rows < stream.rows:
+            raise ReferenceRowsError(
+                f"the hold-out has {rows.num_rows} of {stream.rows} rows; both sides need some.",
+                "Use a larger table or another --holdout, or give a public table with --public.",
+            )
+        reference = tables.read(rows)
+    if who is None:
+        return None, int(held.sum()), reference
+    kept = who.kept(*(np.concatenate(part) for part in zip(*keys, strict=True)))
+    if split is not None and reference is not None:
+        reference = reference.take(kept[held])
+    return kept & ~held, int(held.sum()), reference
+
+
+def _last_pass(
+    request: Request,
+    stream: _Stream,
+    sink: Sink,
+    fitted: Fitted,
+    split: Split | None,
+    chosen: Mask | None,
+    bits: Bits,
+    done: Published,
+    tick: Tick,
+    sampled: bool,
+) -> tuple[pa.Table, pa.Table] | None:
+    """Release batch by batch; the note on the promise is there before the output is."""
+    noise = bits.child("noise")
+    rate = min(1.0, REPORT_ROWS / max(1, done.released))
+    picks = np.random.default_rng(0)
+    before: list[pa.Table] = []
+    after: list[pa.Table] = []
+    number = 0
+    note = None if sink.path is None else sink.path.with_name(f"{sink.path.name}.dipriv.json")
+    try:
+        with sink:
+            for position, table in stream.tables():
+                free = _free(table, position, split, chosen)
+                part = table if free is None else table.take(free)
+                if part.rows:
+                    released = fitted.release(part, request.keep, noise, first=number)
+                    number += part.rows
+                    for batch in released.to_batches():
+                        sink.write(batch)
+                    if sampled:
+                        picked = pa.array(picks.random(part.rows) < rate)
+                        rows = table.native if free is None else table.native.filter(pa.array(free))
+                        before.append(rows.select(released.column_names).filter(picked))
+                        after.append(released.filter(picked))
+                tick("releasing", position + table.rows, stream.rows)
+            if note is not None:
+                write_text(note, json.dumps(done.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    except BaseException:
+        if note is not None and sink.path is not None and not sink.path.exists():
+            note.unlink(missing_ok=True)
+        raise
+    return (pa.concat_tables(before), pa.concat_tables(after)) if sampled else None
+
+
+def _free(table: Table, position: int, split: Split | None, chosen: Mask | None) -> Mask | None:
+    """The rows of a batch that are released; None for all."""
+    if chosen is not None:
+        return chosen[position : position + table.rows]
+    return None if split is None else ~split.held_out(table, position)
+
+
+def _origin(request: Request, split: Split | None) -> Literal["law", "public", "holdout"]:
+    if request.public is not None:
+        return "public"
+    return "law" if split is None else "holdout"
+
+
+def _without(batch: pa.RecordBatch, drop: Sequence[str]) -> pa.RecordBatch:
+    return batch.drop_columns([name for name in drop if name in batch.schema.names]) if drop else batch

@@ -1,0 +1,172 @@
+"""Files: every format in and out, whole or not at all, and errors that name the place and never a cell."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from dipriv.errors import InputError
+from dipriv.files import Sink, Source, write_text
+from tests.unit.refusal import refused
+
+MARKER = "zq7-marker-xv"
+TABLE = pa.table(
+    {
+        "number": pa.array([1, 2, None, 4]),
+        "real": [0.5, 1.5, 2.5, None],
+        "text": ["a", "b,c", None, 'say "x"'],
+        "when": pa.array([0, 86_400, None, 10], pa.timestamp("s")),
+    }
+)
+NAMES = ["t.csv", "t.tsv", "t.parquet", "t.arrow", "t.feather", "t.csv.gz", "t.csv.zst", "t.tsv.bz2", "t.arrow.lz4"]
+
+
+def put(path: Path, table: pa.Table = TABLE, format: str | None = None) -> Path:
+    with Sink.open(path, format, force=True) as sink:
+        for batch in table.to_batches(max_chunksize=2):
+            sink.write(batch)
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
+    file = put(tmp_path / name)
+    assert [found.name for found in tmp_path.iterdir()] == [name]
+    assert Source.open(file).read().to_pydict() == TABLE.to_pydict()
+    assert Source.open(file).read().to_pydict() == TABLE.to_pydict()  # a source is read as often as needed
+
+
+def test_streams_of_arrow_are_read(tmp_path: Path) -> None:
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as stream, pa.ipc.new_stream(stream, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert Source.open(tmp_path / "t.arrow").read().equals(TABLE)
+
+
+def test_a_format_can_be_told(tmp_path: Path) -> None:
+    file = put(tmp_path / "t.data", format="parquet")
+    assert Source.open(file, "parquet").read().to_pydict() == TABLE.to_pydict()
+    refused(InputError, "'t.data' is not told", "--format", call=lambda: Source.open(file))
+    refused(InputError, "format 'xls'", "csv, tsv, parquet, arrow", call=lambda: Source.open(file, "xls"))
+
+
+@pytest.mark.parametrize(
+    ("late", "wanted"),
+    [("2.5", pa.float64()), ("plenty", pa.string()), ("", pa.int64()), ("99999999999999999999", pa.float64())],
+)
+def test_csv_types_settle_over_the_whole_file(late: str, wanted: pa.DataType, tmp_path: Path) -> None:
+    rows = 4_000_000  # beyond the first block, from which types are guessed
+    file = tmp_path / "t.csv"
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write("a,b\n")
+        stream.write("12345,1\n" * rows)
+        stream.write(f"{late},2\n")
+    found = Source.open(file).read()
+    assert found.schema.field("a").type == wanted
+    assert found.num_rows == rows + 1
+
+
+def test_a_column_of_nulls_that_turns_out_to_hold_text(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write("a,b\n")
+        stream.write(",1\n" * 6_000_000)
+        stream.write("x,2\n")
+    assert Source.open(file).read().schema.field("a").type == pa.string()
+
+
+BAD = {
+    "ragged.csv": (f"a,b\n1,2\n1,{MARKER},3\n".encode(), "row 3 has 3 columns, not 2"),
+    "latin.csv": ("a,b\n1,caf\xe9\n".encode("latin-1"), "column 'b' is not in UTF-8"),
+    "empty.csv": (b"", "is empty"),
+    "header.csv": (b"a,b\n", "has no rows"),
+    "cut.parquet": (b"PAR1" + b"\0" * 50, "not a whole Parquet file"),
+    "text.parquet": (b"a,b\n1,2\n", "not a whole Parquet file"),
+    "cut.arrow": (b"ARROW1\0\0" + b"\1" * 40, "cannot be read as a table"),
+    "cut.csv.gz": (b"\x1f\x8b\x08\x00garbage", "compressed data is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_without_a_cell(name: str, tmp_path: Path) -> None:
+    content, told = BAD[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        Source.open(tmp_path / name).read()
+    assert name in caught.value.fault
+    assert told in caught.value.fault
+    assert MARKER not in str(caught.value)
+
+
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": np.arange(100_000)}), file)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    refused(InputError, "t.parquet", "not a whole Parquet file", call=lambda: Source.open(file).read())
+
+
+def test_places_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "there.csv").write_text("a\n1\n", encoding="utf-8")
+    refused(InputError, "none.csv is not a file", call=lambda: Source.open(tmp_path / "none.csv"))
+    refused(InputError, "there.csv exists", "--force", call=lambda: Sink.open(tmp_path / "there.csv"))
+    refused(InputError, "does not exist", "Make it", call=lambda: Sink.open(tmp_path / "no" / "t.csv"))
+    (tmp_path / "folder.csv").mkdir()
+    refused(InputError, "is a folder", call=lambda: Sink.open(tmp_path / "folder.csv", force=True))
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    file = put(tmp_path / "t.csv")
+    before = file.read_bytes()
+
+    def broken() -> None:
+        with Sink.open(file, force=True) as sink:
+            sink.write(TABLE.to_batches()[0])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken()
+    assert file.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == ["t.csv"]
+
+
+FULL = """
+import resource, signal, sys
+import numpy as np, pyarrow as pa
+from dipriv.errors import InputError
+from dipriv.files import Sink
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    with Sink.open(sys.argv[1]) as sink:
+        for start in range(20):
+            sink.write(pa.record_batch({"a": np.random.default_rng(start).random(100_000)}))
+except InputError as error:
+    print(error.fault)
+"""
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.csv.gz"])
+def test_a_full_disk_leaves_nothing(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path / name], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == f"{name}: File too large."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_appear_whole(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "one")
+    write_text(tmp_path / "a.txt", "two")
+    assert [(found.name, found.read_text(encoding="utf-8")) for found in tmp_path.iterdir()] == [("a.txt", "two")]
+
+
+def test_quoted_empty_text_is_not_null(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    pacsv.write_csv(pa.table({"a": ["", None, "x"], "b": [1, 2, 3]}), file)
+    assert Source.open(file).read()["a"].to_pylist() == ["", None, "x"]

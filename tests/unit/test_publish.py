@@ -1,0 +1,213 @@
+"""From file to file: the same rows as in memory, the same split for ever, ε spent first, nothing private beside it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dipriv
+from dipriv.errors import InputError, ReferenceRowsError, SchemaError
+from dipriv.files import BATCH_ROWS, Sink, Source
+from dipriv.ledger import BudgetError, Ledger
+from dipriv.publish import Published, Request, publish
+from dipriv.unit import Unit
+from tests.support import ALARM
+from tests.unit.refusal import refused
+
+MARKER = 987_654.25
+
+
+def people(rows: int = 3000, seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "row": np.arange(rows) + 10_000_000,
+            "person": rng.integers(0, rows // 3, rows),
+            "age": rng.integers(18, 90, rows),
+            "income": np.append(rng.lognormal(10, 1, rows - 1), MARKER),
+            "sex": pa.array(np.array(["f", "m"])[rng.integers(0, 2, rows)]),
+        }
+    )
+
+
+def run(folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any) -> Published:
+    file = folder / name
+    if not file.exists():
+        with Sink.open(file) as sink:
+            for batch in table.to_batches(max_chunksize=1000):
+                sink.write(batch)
+    settings: dict[str, Any] = {"epsilon": 1.0, "reference": "holdout", "keep": ("row",), "drop": ("person",)} | asked
+    sampled = settings.pop("sampled", False)
+    return publish(
+        Request(**settings), Source.open(file), Sink.open(folder / out, force=True), lambda *_: None, sampled=sampled
+    )
+
+
+@pytest.mark.parametrize("extension", ["parquet", "csv", "arrow", "csv.gz"])
+def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, tmp_path: Path) -> None:
+    table = people()
+    done = run(tmp_path, table, f"in.{extension}", f"out.{extension}", rng=7)
+    released = Source.open(tmp_path / f"out.{extension}").read()
+    same = dipriv.privatize(table.drop_columns(["person"]), 1.0, reference="holdout", keep=["row"], rng=7)
+    assert released.to_pydict() == same.data.to_pydict()
+    assert done.guarantee == same.guarantee
+    assert (done.rows, done.released) == (table.num_rows, len(same.rows))
+
+
+def test_batches_do_not_matter(tmp_path: Path) -> None:
+    table = people(2 * BATCH_ROWS // 100)
+    done = run(tmp_path, table, rng=3)
+    pq.write_table(table, tmp_path / "other.parquet", row_group_size=777)
+    run(tmp_path, table, "other.parquet", "other-out.parquet", rng=3)
+    assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "other-out.parquet"))
+    assert done.released == pq.read_metadata(tmp_path / "out.parquet").num_rows
+
+
+def test_a_public_table_releases_every_row(tmp_path: Path) -> None:
+    public = people(seed=5).drop_columns(["person", "row"])
+    done = run(tmp_path, people(), reference="private", public=public)
+    assert done.released == done.rows
+    assert done.guarantee.protects == "every row"
+
+
+def test_the_note_has_the_promise_and_no_value(tmp_path: Path) -> None:
+    done = run(tmp_path, people(), schema=dipriv.Schema({"sex": dipriv.Categorical(("f", "m"))}))
+    text = (tmp_path / "out.parquet.dipriv.json").read_text(encoding="utf-8")
+    note = json.loads(text)
+    assert note["guarantee"] == done.guarantee.to_dict()
+    assert note["columns"] == {"age": "discrete", "income": "continuous", "sex": "categorical (declared)"}
+    assert note["rows"] == {"read": 3000, "released": done.released}
+    assert str(MARKER) not in text
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.parquet", "out.parquet", "out.parquet.dipriv.json"]
+
+
+def test_sampled_rows_match(tmp_path: Path) -> None:
+    done = run(tmp_path, people(), sampled=True)
+    assert done.sample is not None
+    before, after = done.sample
+    assert before.column_names == after.column_names == ["row", "age", "income", "sex"]
+    assert before["row"].equals(after["row"])
+    assert len(before) == done.released
+
+
+def test_a_ledger_counts_and_holds_out_the_same_rows_for_ever(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.set_budget("in", 2.5)
+        first = run(tmp_path, people(), ledger=ledger, dataset="in")
+        rows = pq.read_table(tmp_path / "out.parquet")["row"]
+        run(tmp_path, people(), out="again.parquet", ledger=ledger)  # recognized by its content
+        assert pq.read_table(tmp_path / "again.parquet")["row"].equals(rows)
+        more = pa.concat_tables([people(), people(500, seed=9)])
+        assert first.dataset == "in"
+        refused(
+            BudgetError,
+            "0.5",
+            call=lambda: run(tmp_path, more, "more.parquet", "third.parquet", ledger=ledger, dataset="in"),
+        )
+        run(tmp_path, more, "more.parquet", "third.parquet", ledger=ledger, dataset="in", epsilon=0.5)
+        appended = pq.read_table(tmp_path / "third.parquet")["row"].to_pylist()[: len(rows)]
+        assert appended == rows.to_pylist()
+        assert ledger.dataset("in").left == 0
+        assert [record.state for record in ledger.records("in")] == ["done", "done", "done"]
+        assert ledger.records("in")[0].output == "out.parquet"
+
+
+def test_a_refused_release_writes_nothing(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.set_budget("in", 0.5)
+        with pytest.raises(BudgetError):
+            run(tmp_path, people(), ledger=ledger, dataset="in")
+        assert ledger.dataset("in").spent == 0
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_a_failure_while_writing_stays_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise InputError("out.parquet: No space left on device.", "Make room.")
+
+    monkeypatch.setattr(Sink, "write", full)
+    file = tmp_path / "in.parquet"
+    pq.write_table(people(), file)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        refused(InputError, "No space left", call=lambda: run(tmp_path, people(), ledger=ledger, dataset="in"))
+        assert ledger.dataset("in").spent == 1
+        assert [record.state for record in ledger.records("in")] == ["failed"]
+    assert sorted(found.name for found in tmp_path.iterdir() if "out" in found.name) == []
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_in_memory_are_counted_too(library: str, tmp_path: Path) -> None:
+    table: Any = people()
+    frame = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table), "pyarrow": lambda: table}[library]()
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    first = dipriv.privatize(frame, 1.0, reference="holdout", keep=["row"], ledger=url, dataset="people")
+    second = dipriv.privatize(frame, 0.25, reference="holdout", keep=["row"], ledger=url)
+    assert list(first.data["row"]) == list(second.data["row"])
+    with Ledger.open(url) as ledger:
+        assert ledger.dataset("people").spent == 1.25
+        ledger.set_budget("people", 1.5)
+    with pytest.raises(BudgetError):
+        dipriv.privatize(frame, 0.3, reference="holdout", keep=["row"], ledger=url)
+
+
+def test_rows_of_a_person_share_epsilon(tmp_path: Path) -> None:
+    table = people()
+    done = run(tmp_path, table, unit="person", rows_per_unit=2, drop=())
+    released = pq.read_table(tmp_path / "out.parquet")
+    assert released.column_names == ["row", "age", "income", "sex"]
+    persons = pd.Series(table["person"].to_numpy(), index=table["row"].to_numpy())
+    there = persons[released["row"].to_numpy()]
+    assert there.value_counts().max() == 2
+    held = set(persons) - set(there)
+    assert not held & set(there)
+    share = len(held) / persons.nunique()
+    assert abs(share - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * persons.nunique()))  # Hoeffding
+    assert done.guarantee.epsilon == 1.0
+    assert done.guarantee.unit == "the rows of one 'person' (at most 2)"
+    assert any("'person'" in condition for condition in done.guarantee.conditions)
+
+
+def test_in_memory_and_in_files_persons_are_treated_alike(tmp_path: Path) -> None:
+    table = people()
+    run(tmp_path, table, unit="person", rows_per_unit=2, drop=(), rng=4)
+    same = dipriv.privatize(
+        table, 1.0, reference="holdout", keep=["row"], unit="person", rows_per_unit=2, rng=4, columns=None
+    )
+    assert pq.read_table(tmp_path / "out.parquet").equals(same.data)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 10, 49, 1000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 1e-6])
+def test_a_persons_rows_never_cost_more_than_epsilon(rows: int, epsilon: float) -> None:
+    share = Unit("person", rows).row_epsilon(epsilon)
+    assert Fraction(share) * rows <= Fraction(epsilon)
+    assert share * rows > epsilon * (1 - 1e-15 * rows)
+
+
+def test_the_picked_rows_of_a_person_do_not_depend_on_values() -> None:
+    keys = np.repeat(np.arange(300, dtype=np.uint64), 5)
+    scores = np.random.default_rng(1).integers(0, 1 << 63, len(keys)).astype(np.uint64)
+    kept = Unit("person", 2).kept(keys, scores).reshape(300, 5)
+    assert (kept.sum(axis=1) == 2).all()
+    counts = kept.sum(axis=0)  # each place is picked with probability 2/5
+    assert np.abs(counts / 300 - 0.4).max() < np.sqrt(np.log(2 * 5 / ALARM) / (2 * 300))
+
+
+def test_bad_requests(tmp_path: Path) -> None:
+    table = people()
+    refused(InputError, "rows_per_unit=0", call=lambda: run(tmp_path, table, unit="person", rows_per_unit=0))
+    refused(InputError, "'nobody'", "not a column", call=lambda: run(tmp_path, table, drop=("nobody",)))
+    refused(InputError, "'nobody'", call=lambda: run(tmp_path, table, unit="nobody"))
+    refused(ReferenceRowsError, "hold-out has", call=lambda: run(tmp_path, table.slice(0, 1), "one.parquet"))
+    texts = pa.table({"note": [f"met {i} people on the way home and told them {i * 7}" for i in range(400)]})
+    refused(SchemaError, "'note'", call=lambda: run(tmp_path, texts, "texts.parquet", keep=(), drop=()))
+    assert not list(tmp_path.glob("out*"))
