@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dipriv.errors import DiprivError, DisclosureError, InputError, ReferenceRowsError, SchemaError
     from dipriv.estimator import DIP
     from dipriv.guarantee import Guarantee
+    from dipriv.ledger import BudgetError, Ledger, LedgerError
     from dipriv.release import Release, infer_schema, privatize
     from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
     from dipriv.split import Split
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "BudgetError": "ledger",
     "DIP": "estimator",
     "Categorical": "schema",
     "Continuous": "schema",
@@ -26,6 +28,8 @@ _HOMES = {
     "DisclosureError": "errors",
     "Guarantee": "guarantee",
     "InputError": "errors",
+    "Ledger": "ledger",
+    "LedgerError": "ledger",
     "Mixed": "schema",
     "ReferenceRowsError": "errors",
     "Release": "release",
@@ -39,6 +43,7 @@ _MODULES = ("codecs", "kernels", "local", "references")
 
 __all__ = [
     "DIP",
+    "BudgetError",
     "Categorical",
     "Continuous",
     "Datetime",
@@ -47,6 +52,8 @@ __all__ = [
     "Discrete",
     "Guarantee",
     "InputError",
+    "Ledger",
+    "LedgerError",
     "Mixed",
     "ReferenceRowsError",
     "Release",

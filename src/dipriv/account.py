@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dipriv.errors import InputError
+from dipriv.errors import DisclosureError, InputError
 from dipriv.fingerprint import Fingerprint
 from dipriv.guarantee import Guarantee
 from dipriv.ledger import Ledger
@@ -46,12 +46,46 @@ def open_account(
 ) -> Account:
     """The account of these rows: by name, else by their keyed fingerprint, else a new one."""
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    print_of_rows: Fingerprint | None = None
+    earlier = [] if dataset is None else book.contents(dataset)
+    seen: _Prefixes | None = None
     for batch in batches:
-        if print_of_rows is None:
-            print_of_rows = Fingerprint(book.fingerprint_key(), batch.schema.names)
-        print_of_rows.update(batch)
-    if print_of_rows is None:
+        seen = seen or _Prefixes(Fingerprint(book.fingerprint_key(), batch.schema.names), earlier)
+        seen.update(batch)
+    if seen is None:
         raise InputError("the table has no rows.", "Give a table with at least one row.")
-    found = book.identify(name=dataset, fingerprint=print_of_rows.digest(), suggestion=suggestion)
+    if dataset is not None and seen.moved and book.holds_out_positions(dataset):
+        raise DisclosureError(
+            f"the rows that data set {dataset!r} had before are not the first rows of this table, unchanged: rows that "
+            "were held out by their positions could now be released.",
+            "Add rows at the end only and leave the columns as they are, or hold out by a key column from the first "
+            "release on (a unit). A table of other rows is another data set.",
+        )
+    found = book.identify(name=dataset, fingerprint=seen.digest, suggestion=suggestion, rows=seen.rows)
     return Account(book, found.name)
+
+
+@dataclass
+class _Prefixes:
+    """A fingerprint on its way, compared with earlier ones of the same data set where these ended."""
+
+    fingerprint: Fingerprint
+    earlier: list[tuple[int, bytes]]
+    rows: int = 0
+    met: set[bytes] = field(default_factory=set)
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        for rows in sorted({rows for rows, _ in self.earlier if self.rows < rows <= self.rows + batch.num_rows}):
+            self.fingerprint.update(batch.slice(0, rows - self.rows))
+            self.met.add(self.fingerprint.digest())
+            batch, self.rows = batch.slice(rows - self.rows), rows
+        self.fingerprint.update(batch)
+        self.rows += batch.num_rows
+
+    @property
+    def digest(self) -> bytes:
+        return self.fingerprint.digest()
+
+    @property
+    def moved(self) -> bool:
+        """Whether some earlier content is not the beginning of this one."""
+        return not {digest for _, digest in self.earlier} <= {*self.met, self.digest}

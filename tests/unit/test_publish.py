@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dipriv
-from dipriv.errors import InputError, ReferenceRowsError, SchemaError
+from dipriv.errors import DisclosureError, InputError, ReferenceRowsError, SchemaError
 from dipriv.files import BATCH_ROWS, Sink, Source
 from dipriv.ledger import BudgetError, Ledger
 from dipriv.publish import Published, Request, publish
@@ -119,6 +119,38 @@ def test_a_ledger_counts_and_holds_out_the_same_rows_for_ever(tmp_path: Path) ->
         assert ledger.dataset("in").left == 0
         assert [record.state for record in ledger.records("in")] == ["done", "done", "done"]
         assert ledger.records("in")[0].output == "out.parquet"
+
+
+@pytest.mark.parametrize("change", ["sorted", "one row less", "one cell", "one column less"])
+def test_rows_that_moved_are_not_released(change: str, tmp_path: Path) -> None:
+    changed = {
+        "sorted": lambda table: table.sort_by("age"),
+        "one row less": lambda table: pa.concat_tables([table.slice(1), people(5, seed=3)]),
+        "one cell": lambda table: pa.concat_tables([people(9, seed=8).slice(0, 1), table.slice(1)]),
+        "one column less": lambda table: table.drop_columns(["income"]),
+    }[change](people())
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        run(tmp_path, people(), ledger=ledger, dataset="in")
+        refused(
+            DisclosureError,
+            "data set 'in'",
+            "Add rows at the end",
+            call=lambda: run(tmp_path, changed, "changed.parquet", "other.parquet", ledger=ledger, dataset="in"),
+        )
+        assert ledger.dataset("in").spent == 1
+        done = run(tmp_path, changed, "changed.parquet", "other.parquet", ledger=ledger, dataset="another")
+        assert done.dataset == "another"
+
+
+def test_rows_held_out_by_person_may_move(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        asked: dict[str, Any] = {"ledger": ledger, "dataset": "in", "unit": "person", "drop": ()}
+        run(tmp_path, people(), **asked)
+        before = set(pq.read_table(tmp_path / "out.parquet")["row"].to_pylist())
+        run(tmp_path, people().sort_by("age"), "sorted.parquet", **asked)
+        persons = dict(zip(people()["row"].to_pylist(), people()["person"].to_pylist(), strict=True))
+        after = set(pq.read_table(tmp_path / "out.parquet")["row"].to_pylist())
+        assert {persons[row] for row in before} == {persons[row] for row in after}
 
 
 def test_a_refused_release_writes_nothing(tmp_path: Path) -> None:

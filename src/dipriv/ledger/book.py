@@ -67,7 +67,7 @@ class Ledger:
         with self._database.reading() as connection:
             return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
 
-    def identify(self, *, name: str | None, fingerprint: bytes | None, suggestion: str) -> Dataset:
+    def identify(self, *, name: str | None, fingerprint: bytes | None, suggestion: str, rows: int = 0) -> Dataset:
         """Find the data set of a table, or register it.
 
         By name if one is given: a new fingerprint is then added to it (rows were appended). A fingerprint that belongs
@@ -95,8 +95,22 @@ class Ledger:
                 )
             dataset = accounts.find_or_register(connection, chosen)
             if fingerprint is not None and owner is None:
-                connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset))
+                connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset, rows=rows))
             return accounts.account(connection, chosen).dataset
+
+    def contents(self, name: str) -> list[tuple[int, bytes]]:
+        """How many rows the data set had whenever it was seen with new content, and its fingerprint then."""
+        with self._database.reading() as connection:
+            ours = select(FINGERPRINTS.c.rows, FINGERPRINTS.c.fingerprint).join_from(FINGERPRINTS, DATASETS)
+            found = connection.execute(ours.where(DATASETS.c.name == check_name(name)))
+            return sorted((row.rows, bytes(row.fingerprint)) for row in found)
+
+    def holds_out_positions(self, name: str) -> bool:
+        """Whether rows were held out by their positions, which must then stay as they are."""
+        with self._database.reading() as connection:
+            ours = select(DATASETS.c.holdout, DATASETS.c.split_by).where(DATASETS.c.name == check_name(name))
+            found = connection.execute(ours).one_or_none()
+            return found is not None and found.holdout is not None and json.loads(found.split_by) is None
 
     def split_key(self, name: str) -> bytes:
         """The secret key of the data set's `dipriv.Split`: made when it is registered, the same for ever."""

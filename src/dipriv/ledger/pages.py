@@ -54,6 +54,7 @@ FINGERPRINTS = Table(
     _ALL,
     Column("fingerprint", LargeBinary, primary_key=True),
     Column("dataset", ForeignKey(DATASETS.c.id), nullable=False),
+    Column("rows", BigInteger, nullable=False),
 )
 RELEASES = Table(
     "dipriv_releases",
