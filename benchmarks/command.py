@@ -74,6 +74,7 @@ def copy(source: str, target: str) -> None:
     with Sink.open(target, force=True) as sink:
         for batch in Source.open(source).batches():
             sink.write(batch)
+        sink.publish()
 
 
 def privatize(source: str, target: str) -> None:

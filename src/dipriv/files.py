@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,22 +58,32 @@ class Source:
     path: Path | None = None
     compression: str | None = None
     buffer: Any = field(repr=False, default=None)
+    stamp: tuple[int, ...] = field(repr=False, default=())
     types: MappingProxyType[str, pa.DataType] = field(repr=False, default_factory=lambda: MappingProxyType({}))
+    names: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, path: str | Path, format: str | None = None) -> Source:
-        """A file by its path, or the standard input for "-"; the format by extension, or as told."""
+        """A file by its path, or the standard input for "-"; the format by extension, else as told."""
         if str(path) == "-":
             return cls("standard input", _format_of("-", format)[0], buffer=pa.py_buffer(sys.stdin.buffer.read()))
         file = Path(path)
         kind, compression = _format_of(file.name, format)
         if not file.is_file():
             raise InputError(f"{file} is not a file.", "Check the path.")
-        return cls(file.name, kind, file, compression)
+        return cls(file.name, kind, file, compression, stamp=_stamp(file))
+
+    def verbatim(self, columns: Sequence[str]) -> Source:
+        """The same source with these CSV columns as the text that they are."""
+        if self.format not in ("csv", "tsv"):
+            return self
+        return replace(self, types=MappingProxyType({**self.types, **dict.fromkeys(columns, pa.string())}))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, batch by batch, from the start."""
+        """All rows, batch by batch, from the start; refuses a file that changed since it was opened."""
         with _told(self.name), self._stream() as stream:
+            if self.path is not None and _stamp(self.path) != self.stamp:
+                raise InputError(f"{self.name} changed while it was read.", "Give the command again.")
             if self.format == "parquet":
                 yield from pq.ParquetFile(stream).iter_batches(BATCH_ROWS)
             elif self.format == "arrow":
@@ -109,12 +119,11 @@ class Source:
         if self.format not in ("csv", "tsv"):
             return self
         found = {field.name: field.type for field in batch.schema}
-        return replace(self, types=MappingProxyType({**found, **self.types}))
+        return replace(self, types=MappingProxyType({**found, **self.types}), names=tuple(batch.schema.names))
 
     def widened(self, column: int) -> Source:
         """The same source with a wider type for one of its CSV columns."""
-        names = list(self.types)
-        name = names[column]
+        name = self.names[column]
         wider = WIDER.get(self.types[name], pa.string())
         return replace(self, types=MappingProxyType({**self.types, name: wider}))
 
@@ -131,6 +140,7 @@ class Source:
     def _csv(self, stream: Any) -> Iterator[pa.RecordBatch]:
         try:
             reader = self._csv_reader(stream)
+            _check_header(self.name, reader.schema.names)
             if odd := [field.name for field in reader.schema if pa.types.is_binary(field.type)]:
                 raise InputError(
                     f"{self.name}: column {odd[0]!r} is not in UTF-8.",
@@ -150,11 +160,11 @@ class Source:
             stream,
             read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=on_ragged is None),
             parse_options=pacsv.ParseOptions(
-                delimiter="\t" if self.format == "tsv" else ",", invalid_row_handler=on_ragged
+                delimiter="\t" if self.format == "tsv" else ",",
+                newlines_in_values=True,
+                invalid_row_handler=on_ragged,
             ),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict(self.types), strings_can_be_null=True, quoted_strings_can_be_null=False
-            ),
+            convert_options=pacsv.ConvertOptions(column_types=dict(self.types)),
         )
 
     def _ragged(self) -> InputError:
@@ -177,12 +187,13 @@ class Source:
 
 @dataclass
 class Sink:
-    """Where released batches go; use as a context manager, `write` batches, and it is published on success."""
+    """Where released batches go; in its context `write` batches and `publish`, else nothing stays."""
 
     name: str
     path: Path | None
     format: Format
     compression: str | None = None
+    force: bool = False
     _part: Path | None = field(init=False, repr=False, default=None)
     _file: Any = field(init=False, repr=False, default=None)
     _stream: Any = field(init=False, repr=False, default=None)
@@ -201,7 +212,9 @@ class Sink:
             raise InputError(f"{file} exists.", "Choose another name, or replace it with --force.")
         if not file.parent.is_dir():
             raise InputError(f"the folder {file.parent} does not exist.", "Make it, or choose another.")
-        return cls(file.name, file, kind, compression)
+        if file.exists() and not file.is_file():
+            raise InputError(f"{file} is not a plain file.", "Give the name of a file.")
+        return cls(file.name, file, kind, compression, force)
 
     def __enter__(self) -> Sink:
         with _told(self.name):
@@ -221,13 +234,22 @@ class Sink:
                 self._writer = self._new_writer(batch.schema)
             self._writer.write_batch(batch)
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        try:
-            if kind is None:
-                with _told(self.name):
-                    self._finish()
-        finally:
-            self._abandon()
+    def publish(self) -> None:
+        """Finish the file and give it its name; without it, nothing stays."""
+        with _told(self.name):
+            if self._writer is not None:
+                self._writer.close()
+            self._stream.close()
+            self._file.close()
+            if self.path is not None and self._part is not None:
+                publish_part(self._part, self.path, replace=self.force)
+
+    def __exit__(self, *_: object) -> None:
+        self._writer = None
+        with suppress(OSError, pa.ArrowException):
+            self._file.close()
+        if self._part is not None:
+            self._part.unlink(missing_ok=True)
 
     def _new_writer(self, schema: pa.Schema) -> Any:
         if self.format == "parquet":
@@ -238,21 +260,29 @@ class Sink:
             self._stream, schema, write_options=pacsv.WriteOptions(delimiter="\t" if self.format == "tsv" else ",")
         )
 
-    def _finish(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._stream.close()
-        self._file.close()
-        if self.path is not None and self._part is not None:
-            publish_part(self._part, self.path)
 
-    def _abandon(self) -> None:
-        """Nothing stays of a file that was not finished."""
-        self._writer = None
-        with suppress(OSError, pa.ArrowException):
-            self._file.close()
-        if self._part is not None:
-            self._part.unlink(missing_ok=True)
+def _check_header(name: str, columns: list[str]) -> None:
+    """The first line holds names of columns: a person's row there would be published, and in messages, too."""
+    if len(columns) == 1 and re.search(r"[;|\t]", columns[0]):
+        raise InputError(
+            f"{name}: the first line has one column, with another separator in it.",
+            "Separate the cells by commas, or by tabs in a .tsv file.",
+        )
+    if any(not column.strip() or _is_number(column) for column in columns):
+        raise InputError(
+            f"{name}: the first line has numbers or nothing where names of columns should be.",
+            "Put a line with the columns' names on top of the file.",
+        )
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{name}: two columns have the same name.", "Rename the columns apart.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def part_of(path: Path) -> Path:
@@ -260,11 +290,15 @@ def part_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
-def publish_part(part: Path, path: Path) -> None:
-    """Force a finished file to disk and give it its name, in one step."""
+def publish_part(part: Path, path: Path, *, replace: bool = True) -> None:
+    """Force a finished file to disk and give it its name, in one step; what is there is replaced, or an error."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
-    part.replace(path)
+    if replace:
+        part.replace(path)
+    else:
+        os.link(part, path)  # fails where somebody else was faster
+        part.unlink()
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -272,19 +306,25 @@ def publish_part(part: Path, path: Path) -> None:
         os.close(folder)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, mode: int = 0o644, *, replace: bool = True) -> None:
     """A text file that appears whole or not at all."""
     part = part_of(path)
     try:
         with _told(path.name):
-            part.write_text(text, encoding="utf-8")
-            publish_part(part, path)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+                file.write(text)
+            publish_part(part, path, replace=replace)
     finally:
         part.unlink(missing_ok=True)
 
 
+def _stamp(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _format_of(name: str, told: str | None) -> tuple[Format, str | None]:
-    """The format and compression of a file by its name, or the format as told."""
+    """The format and compression of a file by its name, else the format as told."""
     if told is not None and told not in FORMATS:
         raise InputError(f"format {told!r} is unknown.", f"Use one of {', '.join(FORMATS)}.")
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
@@ -296,7 +336,7 @@ def _format_of(name: str, told: str | None) -> tuple[Format, str | None]:
             f"the format of {name!r} is not told by its name." if name != "-" else "a pipe has no file name.",
             f"Name it *{', *'.join(EXTENSIONS)} (and {', '.join(COMPRESSIONS)}), or give --format.",
         )
-    return next(kind for kind in (told, found) if kind is not None), compression
+    return next(kind for kind in (found, told) if kind is not None), compression
 
 
 def _arrow_batches(stream: Any) -> Iterator[pa.RecordBatch]:

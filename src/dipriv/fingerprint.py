@@ -29,8 +29,9 @@ class Fingerprint:
 
     It depends on the key, the columns' names and types, and all cells in their order, nulls included. It does not
     depend on how the rows are cut into batches, on slices, on what lies under a null, or on how a type is stored:
-    integers of any width are alike, as are floats of any width, dates, texts and texts in a dictionary. The types of a
-    table without rows do not count. Lists, structs and other nested cells are hashed one by one in Python, slowly.
+    numbers of any type are alike, as are dates and times to the microsecond, nulls and what is not a number, texts and
+    texts in a dictionary. The types of a table without rows do not count. Lists, structs and other nested cells are
+    hashed one by one in Python, slowly.
 
     >>> table = pa.table({"age": [31, None, 47], "name": ["Ann", "Bo", "Cy"]})
     >>> def digest(batches):
@@ -74,12 +75,11 @@ class _Column:
     def __init__(self, key: bytes, name: str) -> None:
         self.name = name
         self._family: str | None = None
-        self._beyond_signed = False
         self._values, self._lengths, self._nulls = (_hash(key, use) for use in ("values", "lengths", "nulls"))
 
     def facts(self) -> list[Any]:
         streams = (self._values, self._lengths, self._nulls)
-        return [self.name, self._family, self._beyond_signed, *(stream.hexdigest() for stream in streams)]
+        return [self.name, self._family, *(stream.hexdigest() for stream in streams)]
 
     def update(self, array: pa.Array, first: int) -> None:
         """Add cells, the first of which is in row `first`."""
@@ -90,18 +90,16 @@ class _Column:
                 f"column {self.name!r} changes its type between batches.", "Give batches of one table, of one type."
             )
         self._family = family
-        if array.null_count:
-            nulls = first + np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).astype("<i8")
-            self._nulls.update(nulls.data)
-        if family in ("text", "binary", "nested"):
+        values = None if family in ("text", "binary", "nested", "nothing") else _fixed_width(array)
+        if (missing := _missing(array)) is not None:
+            self._nulls.update((first + np.flatnonzero(missing)).astype("<i8").data)
+            values = None if values is None else np.where(missing, 0, values)
+        if values is not None:
+            self._values.update(values.data)
+        elif family != "nothing":
             lengths, content = _pieces(array)
             self._lengths.update(lengths.data)
             self._values.update(content.data)
-        elif family != "nothing":
-            values = _fixed_width(array)
-            if pt.is_uint64(array.type) and values.max() > np.iinfo(np.int64).max:  # not the negative of the same bits
-                self._beyond_signed = True
-            self._values.update(values.data)
 
 
 def _hash(key: bytes, use: str, data: bytes = b"") -> hashlib.blake2b:
@@ -122,59 +120,55 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _family(arrow_type: pa.DataType) -> str:
     """What types have in common that may hold the same cells."""
-    if pt.is_integer(arrow_type):
-        return "integer"
-    if pt.is_floating(arrow_type):
-        return "float"
+    if pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
+        return "number"
     if pt.is_boolean(arrow_type):
         return "boolean"
     if _is_text(arrow_type):
         return "text"
     if _is_binary(arrow_type):
         return "binary"
-    if pt.is_decimal(arrow_type):
-        return f"decimal with {arrow_type.scale} digits"
-    if pt.is_date(arrow_type):
-        return "date"
-    if pt.is_timestamp(arrow_type):
-        return f"{'local' if arrow_type.tz is None else 'absolute'} time in {arrow_type.unit}"
+    if pt.is_date(arrow_type) or pt.is_timestamp(arrow_type):
+        return "time"
     if pt.is_time(arrow_type) or pt.is_duration(arrow_type):
-        return str(arrow_type)
+        return "time of day" if pt.is_time(arrow_type) else "duration"
     return "nothing" if pt.is_null(arrow_type) else "nested"
 
 
-def _fixed_width(array: pa.Array) -> NDArray[Any]:
-    """Numbers, ticks and truth values, 8 bytes each (decimals 32), and 0 under nulls."""
+def _missing(array: pa.Array) -> NDArray[np.bool_] | None:
+    """Which cells are null or not a number, if any: files and libraries write the one as the other."""
+    missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    return missing if missing.any() else None
+
+
+def _fixed_width(array: pa.Array) -> NDArray[np.int64]:
+    """Numbers, times and truth values, 8 bytes each: whole numbers as such, others by their bits; times in µs."""
     kind = array.type
-    if pt.is_decimal(kind):
-        return _decimals(array)
     if pt.is_boolean(kind):
-        array = array.cast(pa.int8())
-    elif pt.is_date64(kind):
-        array = array.cast(pa.date32(), safe=False).cast(pa.int32())
-    elif pt.is_date32(kind) or pt.is_time32(kind):
-        array = array.cast(pa.int32())
-    elif pt.is_temporal(kind):
-        array = array.cast(pa.int64())
-    elif pt.is_float16(kind):
-        array = array.cast(pa.float32())
-    if array.null_count:
-        array = array.fill_null(0)
-    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    if values.dtype.kind != "f":
-        return values.astype("<u8" if values.dtype == np.uint64 else "<i8", copy=False)
-    values = values.astype("<f8", copy=False)
-    if np.isnan(values.max()):
-        values = np.where(np.isnan(values), np.nan, values)  # one of the many
+        return _filled(array.cast(pa.int8())).astype("<i8")
+    if pt.is_temporal(kind):
+        return _microseconds(array)
+    if pt.is_integer(kind) and not pt.is_uint64(kind):
+        return _filled(array).astype("<i8", copy=False)
+    values = _filled(array.cast(pa.float64(), safe=False) if pt.is_decimal(kind) else array)
+    with np.errstate(invalid="ignore"):
+        whole = (values == np.floor(values)) & (np.abs(values.astype("<f8")) < 2.0**63)
+        numbers = np.where(whole, values, 0).astype("<i8")
+    return numbers if whole.all() else np.where(whole, numbers, values.astype("<f8").view("<i8"))
+
+
+def _filled(array: pa.Array) -> NDArray[Any]:
+    filled = array.fill_null(0) if array.null_count else array
+    values: NDArray[Any] = filled.to_numpy(zero_copy_only=False)
     return values
 
 
-def _decimals(array: pa.Array) -> NDArray[Any]:
-    wide = array.cast(pa.decimal256(76, array.type.scale))
-    cells = np.frombuffer(wide.buffers()[1], dtype="V32")[wide.offset : wide.offset + len(wide)]
-    if not array.null_count:
-        return cells
-    return np.where(array.is_null().to_numpy(zero_copy_only=False), np.zeros(1, dtype="V32"), cells)
+def _microseconds(array: pa.Array) -> NDArray[np.int64]:
+    kind = array.type
+    if pt.is_date(kind):
+        return _filled(array.cast(pa.date32(), safe=False).cast(pa.int32())).astype("<i8") * 86_400_000_000
+    ticks = _filled(array.cast(pa.int32() if pt.is_time32(kind) else pa.int64())).astype("<i8")
+    return ticks // 1000 if kind.unit == "ns" else ticks * {"s": 1_000_000, "ms": 1000, "us": 1}[kind.unit]
 
 
 def _pieces(array: pa.Array) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from dipriv import __version__, fitting, tables
@@ -36,6 +37,7 @@ from dipriv.tables import Mask, Table
 from dipriv.unit import Unit
 
 REPORT_ROWS = 200_000
+TYPES_READ = "the types of the file's columns, which were read from all its rows, are public"
 Tick = Callable[[str, int, int | None], None]
 """Called with what is being done, rows done so far, and all rows where they are known."""
 
@@ -66,6 +68,7 @@ class Published:
     guarantee: Guarantee
     rows: int
     released: int
+    cut: int
     columns: dict[str, str]
     dataset: str | None = None
     sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
@@ -75,7 +78,7 @@ class Published:
         return {
             "dipriv": __version__,
             "guarantee": self.guarantee.to_dict(),
-            "rows": {"read": self.rows, "released": self.released},
+            "rows": {"read": self.rows, "cut": self.cut, "released": self.released},
             "columns": self.columns,
             "dataset": self.dataset,
         }
@@ -87,9 +90,11 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
     recipe, noise = as_recipe(request.reference, request.public), as_kernel(request.kernel)
     who = as_unit(request.unit, request.rows_per_unit, recipe)
     bits = source(request.rng)
+    aside = {*request.keep, *request.drop, request.unit}
+    table = table.verbatim([*request.keep, *([request.unit] if request.unit else [])])
     stream, account = _first_pass(request, table, tick)
     names = select(stream.first, None, request.keep, aside=(request.unit,))
-    declared = as_schema(request.schema, names)
+    declared = as_schema(None if request.schema is None else _without_columns(request.schema, aside), names)
     facts = [stream.first.column(name) for name in names]
     split = None
     if request.public is None and recipe.source != "nothing":
@@ -102,10 +107,15 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
     released = stream.rows - held if chosen is None else int(chosen.sum())
     origin = Origin(_origin(request, split), held, released, split.by if split else None)
     said = promise(recipe, noise, fitted, origin, request.keep, secure=bits.secure, unit=who, epsilon=epsilon)
+    if table.format in ("csv", "tsv"):
+        said = replace(said, conditions=(*said.conditions, TYPES_READ))
     kinds = {name: fitted.schema[name].name + (" (declared)" if name in declared else "") for name in fitted.schema}
-    done = Published(said, stream.rows, released, kinds, account.name if account else None)
-    with nullcontext(lambda rows: None) if account is None else account.spending(said, sink.name) as spent:
+    done = Published(
+        said, stream.rows, released, stream.rows - held - released, kinds, account.name if account else None
+    )
+    with sink, nullcontext(lambda rows: None) if account is None else account.spending(said, sink.name) as spent:
         sample = _last_pass(request, stream, sink, fitted, split, chosen, bits, done, tick, sampled)
+        _finish(sink, done)
         spent(released)
     return replace(done, sample=sample)
 
@@ -141,11 +151,12 @@ class _FirstPass:
     def batches(self) -> Iterator[pa.RecordBatch]:
         expected = self.source.rows()
         for batch in self.source.batches():
-            if self.first is None:
+            if not self.rows:
                 tables.check_names(self.drop, batch.schema.names, "drop")
                 self.source = self.source.settled(batch)
-                self.first = _without(batch, self.drop)
             if batch.num_rows:
+                self.first = self.first or _without(batch, self.drop)
+                refuse_infinities(batch)
                 self.rows += batch.num_rows
                 self.tick("reading", self.rows, expected)
                 yield batch
@@ -218,37 +229,54 @@ def _last_pass(
     tick: Tick,
     sampled: bool,
 ) -> tuple[pa.Table, pa.Table] | None:
-    """Release batch by batch; the note on the promise is there before the output is."""
+    """Release batch by batch; matching rows of both sides, if they are asked for."""
     noise = bits.child("noise")
     rate = min(1.0, REPORT_ROWS / max(1, done.released))
     picks = np.random.default_rng(0)
     before: list[pa.Table] = []
     after: list[pa.Table] = []
     number = 0
-    note = None if sink.path is None else sink.path.with_name(f"{sink.path.name}.dipriv.json")
+    for position, table in stream.tables():
+        free = _free(table, position, split, chosen)
+        part = table if free is None else table.take(free)
+        if part.rows:
+            released = fitted.release(part, request.keep, noise, first=number)
+            number += part.rows
+            for batch in released.to_batches():
+                sink.write(batch)
+            if sampled:
+                picked = pa.array(picks.random(part.rows) < rate)
+                rows = table.native if free is None else table.native.filter(pa.array(free))
+                before.append(rows.select(released.column_names).filter(picked))
+                after.append(released.filter(picked))
+        tick("releasing", position + table.rows, stream.rows)
+    return (pa.concat_tables(before), pa.concat_tables(after)) if sampled else None
+
+
+def _finish(sink: Sink, done: Published) -> None:
+    """Publish the output and the note on its promise; at no moment does a note lie beside an output of another one."""
+    if sink.path is None:
+        sink.publish()
+        return
+    note = sink.path.with_name(f"{sink.path.name}.dipriv.json")
+    text = json.dumps(done.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    if sink.path.exists():
+        note.unlink(missing_ok=True)
+        sink.publish()
+        write_text(note, text)
+        return
+    write_text(note, text)
     try:
-        with sink:
-            for position, table in stream.tables():
-                free = _free(table, position, split, chosen)
-                part = table if free is None else table.take(free)
-                if part.rows:
-                    released = fitted.release(part, request.keep, noise, first=number)
-                    number += part.rows
-                    for batch in released.to_batches():
-                        sink.write(batch)
-                    if sampled:
-                        picked = pa.array(picks.random(part.rows) < rate)
-                        rows = table.native if free is None else table.native.filter(pa.array(free))
-                        before.append(rows.select(released.column_names).filter(picked))
-                        after.append(released.filter(picked))
-                tick("releasing", position + table.rows, stream.rows)
-            if note is not None:
-                write_text(note, json.dumps(done.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        sink.publish()
     except BaseException:
-        if note is not None and sink.path is not None and not sink.path.exists():
+        if not sink.path.exists():
             note.unlink(missing_ok=True)
         raise
-    return (pa.concat_tables(before), pa.concat_tables(after)) if sampled else None
+
+
+def _without_columns(schema: Schema, names: set[str | None]) -> Schema:
+    """A schema is often drafted for all columns: those that are dropped, kept or the unit's are not asked for."""
+    return Schema({name: kind for name, kind in schema.items() if name not in names})
 
 
 def _free(table: Table, position: int, split: Split | None, chosen: Mask | None) -> Mask | None:
@@ -262,6 +290,13 @@ def _origin(request: Request, split: Split | None) -> Literal["law", "public", "
     if request.public is not None:
         return "public"
     return "law" if split is None else "holdout"
+
+
+def refuse_infinities(batch: pa.RecordBatch) -> None:
+    """Infinite numbers cannot be released; they are refused before anything is spent."""
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_floating(array.type) and pa.compute.any(pa.compute.is_inf(array)).as_py():
+            raise InputError(f"column {name!r} has infinite numbers.", "Leave these rows or the column out.")
 
 
 def _without(batch: pa.RecordBatch, drop: Sequence[str]) -> pa.RecordBatch:

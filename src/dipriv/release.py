@@ -119,7 +119,11 @@ def privatize(
     if ledger is not None:
         from dipriv.account import open_account
 
-        account = open_account(ledger, dataset, [table.batch()], "table")
+        if split is not None or isinstance(recipe, Grouped):
+            raise InputError(
+                "a ledger keeps the hold-out of its data sets itself.", "Leave split and references per group out."
+            )
+        account = open_account(ledger, dataset, [table.batch()], None)
     held, chosen = np.zeros(table.rows, dtype=bool), np.ones(table.rows, dtype=bool)
     fitted_on: Table | None = None
     source_of: Literal["law", "public", "holdout", "groups"] = "law"
@@ -211,7 +215,7 @@ def check_split(split: Split | None, holds_out: bool, unit: Unit | None = None) 
 def new_split(account: Account | None, holdout: float | None, by: str | None, bits: Bits) -> Split:
     """The split of the account's data set, fixed for ever; without an account a fresh one."""
     if account is not None:
-        return account.split(holdout, by)
+        return account.split(holdout, by, HOLDOUT)
     return Split.new(HOLDOUT if holdout is None else holdout, by, bits.child("split"))
 
 

@@ -25,6 +25,7 @@ from dipriv.randomness import Bits, Draws, source
 from dipriv.tables import Mask, Table, check_names
 
 _KEY_BYTES = 32
+_LARGEST = 10**15
 _KEYED = 1  # the lane of row keys; positions have lane 0
 
 
@@ -74,11 +75,7 @@ class Split:
             raise InputError(
                 f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
             )
-        if pa.types.is_floating(array.type) and pc.all(pc.equal(array, pc.round(array))).as_py():
-            array = array.cast(pa.int64())  # the same people, read back from a file as 1.0, 2.0, ...
-        if pa.types.is_integer(array.type):
-            return self._bits.blocks_at(_KEYED, array.to_numpy(zero_copy_only=False).astype(np.int64))[:, 0]
-        return self._of_values(array.to_pylist())
+        return self._of_values(array)
 
     def save(self, path: str | Path) -> None:
         """Write the split, secret key included, readable by the owner only."""
@@ -100,9 +97,42 @@ class Split:
     def _bits(self) -> Bits:
         return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
 
-    def _of_values(self, values: list[Any]) -> NDArray[np.uint64]:
-        digests = [hashlib.blake2b(repr(value).encode(), key=self.key, digest_size=8).digest() for value in values]
-        return np.frombuffer(b"".join(digests), dtype="<u8")
+    def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
+        """A score for each key, the same however it is stored: 7, 7.0 and "7" are one person."""
+        if pa.types.is_dictionary(array.type):
+            scores = self._of_values(array.dictionary)
+            return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
+        whole, numbers = _whole_numbers(array)
+        scores = np.empty(len(array), dtype=np.uint64)
+        scores[whole] = self._bits.blocks_at(_KEYED, numbers[whole])[:, 0]
+        if not whole.all():
+            texts = [_written(value) for value in array.filter(pa.array(~whole)).to_pylist()]
+            digests = [hashlib.blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts]
+            scores[~whole] = np.frombuffer(b"".join(digests), dtype="<u8")
+        return scores
+
+
+def _written(key: Any) -> str:
+    """A key as text: whole numbers without a point, however large."""
+    return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
+
+
+def _whole_numbers(array: pa.Array) -> tuple[Mask, NDArray[np.int64]]:
+    """Which keys are whole numbers, as numbers or written in digits, and these numbers."""
+    kind = array.type
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        values = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return (values > -_LARGEST) & (values < _LARGEST), values
+    if pa.types.is_floating(kind):
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        whole = (np.abs(values) < _LARGEST) & (values == np.floor(values))
+        return whole, np.where(whole, values, 0).astype(np.int64)
+    texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) or kind == pa.uint64() else array
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return np.zeros(len(array), dtype=bool), np.zeros(len(array), dtype=np.int64)
+    digits = pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,14})$")
+    numbers = pc.if_else(digits, texts, "0").cast(pa.int64())
+    return digits.to_numpy(zero_copy_only=False), numbers.to_numpy(zero_copy_only=False)
 
 
 def check_holdout(holdout: float) -> float:

@@ -130,6 +130,49 @@ def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> 
     assert "nobody" in unknown.stderr
 
 
+def test_no_file_is_overwritten_by_mistake(table: Path, tmp_path: Path) -> None:
+    before = table.read_bytes()
+    for arguments in (
+        ("privatize", table, "-o", "same.csv", *ASKED, "--report", "same.csv"),
+        ("privatize", table, "-o", "o.csv", *ASKED, "--report", table),
+        ("privatize", table, "-o", table, *ASKED, "--force"),
+        ("privatize", table, "-o", "o.csv", "-e", "1", "--public", table),
+        ("inspect", table, "-o", table),
+        ("inspect", table, "-o", table, "--force"),
+        ("compare", table, table, "-o", "report.html"),
+    ):
+        dipriv_command(*arguments, folder=tmp_path, code=1)
+    assert table.read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir() if "default" not in file.name} == {"people.csv"}
+
+
+def test_secrets_are_the_owners_alone(table: Path, tmp_path: Path) -> None:
+    dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path)
+    dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--report", "report.html", folder=tmp_path)
+    for name in ("schema.toml", "report.html", "default.db"):
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0
+    dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path, code=1)
+    dipriv_command("inspect", table, "-o", "schema.toml", "--force", folder=tmp_path)
+
+
+def test_kept_columns_pass_through_letter_by_letter(tmp_path: Path) -> None:
+    rows = "".join(f"{number:05},1.50,{number % 7}\n" for number in range(200))
+    (tmp_path / "t.csv").write_text("zip,price,x\n" + rows, encoding="utf-8")
+    asked = ("-e", "1", "--reference", "holdout", "--keep", "zip", "--keep", "price")
+    dipriv_command("privatize", "t.csv", "-o", "o.csv", *asked, folder=tmp_path)
+    lines = (tmp_path / "o.csv").read_text(encoding="utf-8").replace('"', "").splitlines()[1:]
+    assert {line.rsplit(",", 1)[0] for line in lines} <= {line.rsplit(",", 1)[0] for line in rows.splitlines()}
+
+
+def test_seeded_and_uncounted_releases_are_called_so(table: Path, tmp_path: Path) -> None:
+    dipriv_command("privatize", table, "-o", "a.csv", *ASKED, "--seed", "3", folder=tmp_path)
+    shown = dipriv_command("ledger", "show", "people", folder=tmp_path).stdout
+    assert "NOT PRIVATE: seeded" in shown
+    assert "nothing bounds" in shown
+    done = dipriv_command("privatize", table, "-o", "b.csv", *ASKED, "--no-ledger", folder=tmp_path)
+    assert "would hold out other rows" in done.stderr
+
+
 BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "no epsilon": (("privatize", "people.csv", "-o", "o.csv"), 2, "Missing option"),
     "bad epsilon": (("privatize", "people.csv", "-o", "o.csv", "-e", "0", "--reference", "holdout"), 1, "epsilon=0.0"),
@@ -137,11 +180,14 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "unknown column": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--drop", "x"), 1, "'x'"),
     "no format": (("privatize", "people.csv", "-o", "o", *ASKED), 1, "--format"),
     "no folder": (("privatize", "people.csv", "-o", "no/o.csv", *ASKED), 1, "does not exist"),
-    "exists": (("privatize", "people.csv", "-o", "people.csv", *ASKED), 1, "--force"),
+    "exists": (("privatize", "people.csv", "-o", "ragged.csv", *ASKED), 1, "--force"),
     "ragged": (("privatize", "ragged.csv", "-o", "o.csv", *ASKED), 1, "row 3 has 3 columns"),
     "truncated": (("privatize", "cut.parquet", "-o", "o.csv", *ASKED), 1, "not a whole Parquet file"),
     "unreachable": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--ledger", NOBODY), 1, "127.0.0.1"),
     "not a ledger": (("ledger", "--ledger", "people.csv"), 1, "people.csv"),
+    "no names": (("privatize", "bare.csv", "-o", "o.csv", "-e", "1", "--reference", "holdout"), 1, "names of columns"),
+    "idle option": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--rows-per-unit", "3"), 2, "without --unit"),
+    "unknown unit": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--unit", "who"), 1, "'who'"),
     "unknown command": (("publish",), 2, "No such command"),
     "private": (("privatize", "people.csv", "-o", "o.csv", "-e", "1"), 1, "holdout"),
 }  # fmt: skip
@@ -150,6 +196,7 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_told_and_loses_nothing(case: str, table: Path, tmp_path: Path) -> None:
     (tmp_path / "ragged.csv").write_text(f"a,b\n1,2\n1,{MARKER},3\n", encoding="utf-8")
+    (tmp_path / "bare.csv").write_text("79,48.81,m\n12,3.5,f\n", encoding="utf-8")
     pq.write_table(pa.table({"a": np.arange(9000)}), tmp_path / "cut.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "cut.parquet").read_bytes()[:4000])
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}

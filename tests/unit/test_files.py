@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,7 +20,7 @@ TABLE = pa.table(
     {
         "number": pa.array([1, 2, None, 4]),
         "real": [0.5, 1.5, 2.5, None],
-        "text": ["a", "b,c", None, 'say "x"'],
+        "text": ["a", "b,c", "two\nlines", 'say "x"'],
         "when": pa.array([0, 86_400, None, 10], pa.timestamp("s")),
     }
 )
@@ -32,6 +31,7 @@ def put(path: Path, table: pa.Table = TABLE, format: str | None = None) -> Path:
     with Sink.open(path, format, force=True) as sink:
         for batch in table.to_batches(max_chunksize=2):
             sink.write(batch)
+        sink.publish()
     return path
 
 
@@ -146,6 +146,7 @@ try:
     with Sink.open(sys.argv[1]) as sink:
         for start in range(20):
             sink.write(pa.record_batch({"a": np.random.default_rng(start).random(100_000)}))
+        sink.publish()
 except InputError as error:
     print(error.fault)
 """
@@ -166,7 +167,44 @@ def test_texts_appear_whole(tmp_path: Path) -> None:
     assert [(found.name, found.read_text(encoding="utf-8")) for found in tmp_path.iterdir()] == [("a.txt", "two")]
 
 
-def test_quoted_empty_text_is_not_null(tmp_path: Path) -> None:
+def test_texts_are_read_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
-    pacsv.write_csv(pa.table({"a": ["", None, "x"], "b": [1, 2, 3]}), file)
-    assert Source.open(file).read()["a"].to_pylist() == ["", None, "x"]
+    file.write_text('a,b,zip\n,1,00012\nNA,,00000\n"x, y",3,99999\n', encoding="utf-8")
+    found = Source.open(file).verbatim(["zip"]).read()
+    assert found.to_pydict() == {"a": ["", "NA", "x, y"], "b": [1, None, 3], "zip": ["00012", "00000", "99999"]}
+
+
+HEADS = {
+    "79,48.81,m\n80,1.5,f\n": "numbers or nothing",
+    "age,,sex\n1,2,3\n": "numbers or nothing",
+    "age;sex\n1;m\n": "another separator",
+    "a,a,b\n1,2,3\n": "same name",
+}
+
+
+@pytest.mark.parametrize("text", HEADS)
+def test_a_first_line_without_names_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        Source.open(tmp_path / "t.csv").read()
+    assert HEADS[text] in caught.value.fault
+    assert "48.81" not in str(caught.value)
+
+
+def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
+    file = put(tmp_path / "t.csv")
+    source = Source.open(file)
+    source.read()
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write("5,1,x,1970-01-01 00:00:00\n")
+    refused(InputError, "changed while it was read", call=source.read)
+
+
+def test_the_slower_of_two_runs_is_refused(tmp_path: Path) -> None:
+    first, second = (Sink.open(tmp_path / "t.csv") for _ in range(2))
+    with first, second:
+        for sink in (first, second):
+            sink.write(TABLE.to_batches()[0])
+        first.publish()
+        refused(InputError, "t.csv: File exists", call=second.publish)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]

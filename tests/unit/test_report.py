@@ -181,8 +181,10 @@ def test_a_histogram_has_the_shares_of_its_bins(
     assert drawn is not None
     for side, frame in enumerate((table, release.data)):
         shares = (drawn.before, drawn.after)[side]
-        np.testing.assert_allclose(shares, np.histogram(frame[COLUMN], drawn.edges)[0] / len(frame))
-        assert sum(shares) + drawn.outside[side] == pytest.approx(1.0)
+        counts = np.histogram(frame[COLUMN], drawn.edges)[0]
+        shown = np.where(counts < 5, 0, counts) if side == 0 else counts  # a bar of one private row would be a cell
+        np.testing.assert_allclose(shares, shown / len(frame))
+        assert counts.sum() / len(frame) + drawn.outside[side] == pytest.approx(1.0)
     assert drawn.axis == "linear"
     wide = pd.DataFrame({"x": stats.pareto(1.0).rvs(2000, random_state=np.random.default_rng(5))})
     axes = [column(compare(wide * sign, wide * sign), "x").histogram for sign in (1, -1)]

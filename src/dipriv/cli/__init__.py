@@ -53,10 +53,11 @@ def main() -> None:
         if os.environ.get("DIPRIV_DEBUG"):
             raise
         fail(error)
-    except (OSError, MemoryError) as error:
+    except Exception as error:
         if os.environ.get("DIPRIV_DEBUG"):
             raise
-        fail(DiprivError(f"the system refused: {_reason(error)}.", "Check the space on the disk and the memory."))
+        # what an unforeseen error says may hold a cell: only its kind is told
+        fail(DiprivError(f"the command failed: {_reason(error)}.", "See where with dipriv --debug ..., in private."))
 
 
 def _reason(error: BaseException) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from dipriv.cli.terminal import out, say
+from dipriv.cli.terminal import out, plain, say
+
+if TYPE_CHECKING:
+    from dipriv.ledger import Record
 
 app = typer.Typer(
     help="Data sets, their budgets and releases.",
@@ -32,7 +34,7 @@ def listing(context: typer.Context, ledger: Where = None) -> None:
         table = Table("data set", "releases", "ε spent", "budget", "left", "attacker's power at 5%", box=None)
         for one in book.datasets():
             table.add_row(
-                escape(one.name),
+                plain(one.name),
                 str(one.releases),
                 f"{one.spent:g}",
                 _or_none(one.budget),
@@ -51,23 +53,32 @@ def show(
 
     with Ledger.open(ledger or context.obj) as book:
         found = book.dataset(name)
-        table = Table("release", "started (UTC)", "ε", "state", "rows", "file", box=None)
-        for record in book.records(name):
+        records = book.records(name)
+        table = Table("release", "started (UTC)", "ε", "of", "state", "rows", "file", box=None)
+        for record in records:
             table.add_row(
                 str(record.number),
                 f"{record.started:%Y-%m-%d %H:%M}",
                 f"{record.epsilon:g}",
-                record.state,
+                plain(str(record.guarantee.get("unit", ""))),
+                record.state
+                if record.guarantee.get("secure_randomness", True)
+                else f"{record.state}, NOT PRIVATE: seeded",
                 "" if record.rows is None else f"{record.rows:,}",
-                escape(record.output or ""),
+                plain(record.output or ""),
             )
         out.print(table)
         limit = "no budget is set" if found.left is None else f"{found.left:g} of {found.budget:g} left"
         say(f"\nε spent: {found.spent:g}; {limit}.")
+        if not all(map(_is_secure, records)):
+            say("A seeded release is not private: nothing bounds what an attacker learns.")
+            return
         say(
-            f"After {found.releases} releases the best test of one row's true value at level 5% has power at most "
-            f"{found.power():.1%} (Lemma 1: 5% times e^{found.spent:g})."
+            f"After {found.releases} release(s) the best test of a released row's true value at level 5% has power at "
+            f"most {found.power():.1%} (Lemma 1: 5% times e^{found.spent:g})."
         )
+        if any("no formal protection" in str(record.guarantee.get("protects", "")) for record in records):
+            say("Rows that were held out have no formal protection.")
 
 
 @app.command()
@@ -83,6 +94,10 @@ def budget(
     with Ledger.open(ledger or context.obj) as book:
         found = book.set_budget(name, epsilon)
         say(f"{found.name}: budget {found.budget:g}, spent {found.spent:g}, left {_or_none(found.left)}.")
+
+
+def _is_secure(record: Record) -> bool:
+    return bool(record.guarantee.get("secure_randomness", True))
 
 
 def _or_none(value: float | None) -> str:

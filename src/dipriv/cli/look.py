@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from dipriv.cli.terminal import out, say
+from dipriv.cli.terminal import load_schema, out, plain, refuse_existing, refuse_same_file, say
 
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")]
 
 
@@ -18,6 +18,7 @@ def inspect(
     table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a draft schema (TOML) to edit.")] = None,
     format_: FormatOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Show what each column looks like to dipriv, and which facts would be read from the data.
 
@@ -26,12 +27,14 @@ def inspect(
     from dipriv.files import Source, write_text
     from dipriv.inspection import inspect as look
 
+    refuse_same_file(IN=table, OUT=output)
+    refuse_existing(output, force=force)
     found = look(Source.open(table, format_).read())
     shown = Table("column", "type", "taken as", "nulls", "distinct", "warning", "would be read from the data", box=None)
     for column in found.columns:
         shown.add_row(
-            escape(column.name),
-            escape(column.storage),
+            plain(column.name),
+            plain(column.storage),
             "refused" if column.kind is None else column.kind.name,
             f"{column.nulls:,}",
             f"{column.distinct:,}",
@@ -41,7 +44,7 @@ def inspect(
     out.print(shown)
     say(f"\n{found.rows:,} rows.")
     if output is not None:
-        write_text(output, found.schema_toml())
+        write_text(output, found.schema_toml(), 0o600)
         say(f"Draft schema: {output} (made from the private rows: edit it, and do not publish it as it is).")
 
 
@@ -51,6 +54,7 @@ def compare(
     output: Annotated[Path, typer.Option("-o", "--output", help="The report.")] = Path("report.html"),
     target: Annotated[str | None, typer.Option(help="Also run the same regression of this column on both.")] = None,
     schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Compare a release with its original: one HTML file, which is private itself.
 
@@ -59,9 +63,10 @@ def compare(
     from dipriv.files import Source
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
-    from dipriv.schema import Schema
 
-    declared = None if schema is None else Schema.load(schema)
+    refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
+    refuse_existing(output, force=force)
+    declared = load_schema(schema)
     tables = Source.open(original).read(), Source.open(released).read()
     write_report(summarize(*tables, schema=declared, guarantee=_note(released), target=target), output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")

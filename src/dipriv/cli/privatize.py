@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dipriv.cli.terminal import Progress, err, out, say, warn
+from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_same_file, say, warn
+from dipriv.errors import InputError
 
 
 def privatize(
@@ -16,7 +19,7 @@ def privatize(
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
     reference: Annotated[
-        str, typer.Option(help="private (every row protected), or holdout (the paper's: hold-out rows exposed).")
+        str, typer.Option(help="holdout (the paper's: hold-out rows exposed); private (every row) is to come.")
     ] = "private",
     kernel: Annotated[str, typer.Option(help="The noise.")] = "laplace",
     schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
@@ -25,7 +28,9 @@ def privatize(
     holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out [default: 0.25].")] = None,
     public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
     unit: Annotated[str | None, typer.Option(help="Column that says whose a row is: a person's rows share ε.")] = None,
-    rows_per_unit: Annotated[int, typer.Option(help="With --unit: most rows of one person that are released.")] = 10,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(help="With --unit: most rows of one person that are released [default: 10].")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="For experiments only: NOT PRIVATE.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML comparison: do not publish it.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Name of the data set in the ledger.")] = None,
@@ -33,7 +38,9 @@ def privatize(
         str | None, typer.Option(envvar="DIPRIV_LEDGER", help="Ledger: a file or database URL [default: yours].")
     ] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Do not count this release.")] = False,
-    format_: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, if no name tells.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar, no summary.")] = False,
@@ -46,27 +53,39 @@ def privatize(
     from dipriv.files import Sink, Source
     from dipriv.ledger import Ledger
     from dipriv.publish import Request, publish
-    from dipriv.schema import Schema
-    from dipriv.tables import check_names
 
+    if reference == "private" and public is None:
+        raise InputError(
+            "the private reference, which protects every row, is not available in this version.",
+            "Use --reference holdout if the hold-out rows may be published as they are, or --public FILE.",
+        )
+    _check_options(public=public, reference=reference, holdout=holdout, unit=unit, rows_per_unit=rows_per_unit)
+    if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
+        raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
+    refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
+    if report is not None:
+        refuse_existing(report, force=force)
+        from dipriv.report import check_extras
+
+        check_extras()
+    most = 10 if rows_per_unit is None else rows_per_unit
     source = Source.open(table, format_)
     sink = Sink.open(output, format_, force=force)
     request = Request(
         epsilon=epsilon,
         reference=reference,
         kernel=kernel,
-        schema=None if schema is None else Schema.load(schema),
+        schema=load_schema(schema),
         keep=tuple(keep or ()),
         drop=tuple(drop or ()),
         holdout=holdout,
         public=None if public is None else Source.open(public).read(),
         unit=unit,
-        rows_per_unit=rows_per_unit,
+        rows_per_unit=most,
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
         rng=seed,
     )
-    check_names(request.drop, list(dict.fromkeys(request.drop)), "--drop")
     with Progress("reading", unit="rows", quiet=quiet) as bar:
         done = publish(request, source, sink, bar.update, sampled=report is not None)
     if report is not None and done.sample is not None:
@@ -80,15 +99,29 @@ def privatize(
         told = done.to_dict() | {"output": output, "report": None if report is None else str(report), "ledger": None}
         if account is not None:
             told["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}
-        (err if output == "-" else out).print_json(json.dumps(told, ensure_ascii=False))
+        print(json.dumps(told, indent=2, ensure_ascii=False), file=sys.stderr if output == "-" else sys.stdout)
         return
     if quiet:
         return
     tell = warn if output == "-" else say
-    tell(f"Released {done.released:,} of {done.rows:,} rows to {sink.name}.\n")
-    tell(f"{done.guarantee}\n")
+    tell(f"Released {done.released:,} of {done.rows:,} rows to {sink.name}.")
+    if unit is not None:
+        tell(f"Of each {unit!r} at most {most} rows were used, with ε/{most} each: {done.cut:,} rows cut.")
+    tell(f"\n{done.guarantee}\n")
     if account is not None:
         left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
         tell(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
     if report is not None:
         tell(f"Report: {report} (contains statistics of the private data; do not publish).")
+    if no_ledger and public is None:
+        warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
+
+
+def _check_options(
+    *, public: Path | None, reference: str, holdout: float | None, unit: str | None, rows_per_unit: int | None
+) -> None:
+    """Options that would have no effect are wrong usage."""
+    if public is not None and (holdout is not None or reference == "holdout"):
+        raise typer.BadParameter("with --public nothing is held out: leave --holdout and --reference out")
+    if unit is None and rows_per_unit is not None:
+        raise typer.BadParameter("--rows-per-unit has no meaning without --unit")

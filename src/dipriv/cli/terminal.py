@@ -3,30 +3,74 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
-from dipriv.errors import DiprivError
+from dipriv.errors import DiprivError, InputError
 
-out, err = Console(soft_wrap=True, highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+if TYPE_CHECKING:
+    from dipriv.schema import Schema
+
+out = Console(soft_wrap=True, highlight=False, emoji=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+
+
+def plain(text: str) -> str:
+    """Text that a terminal shows as it is: names of columns and files may hold anything."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def say(text: str) -> None:
     """A line on standard output, as it is."""
-    out.print(escape(text))
+    out.print(plain(text))
 
 
 def warn(text: str) -> None:
     """A line on standard error, as it is."""
-    err.print(escape(text))
+    err.print(plain(text))
 
 
 def fail(error: DiprivError) -> None:
     """The fault and the remedy on standard error."""
-    err.print(f"[bold red]Error:[/bold red] {escape(error.fault)}")
-    err.print(escape(error.remedy))
+    err.print(f"[bold red]Error:[/bold red] {plain(error.fault)}")
+    err.print(plain(error.remedy))
     sys.exit(1)
+
+
+def refuse_same_file(**paths: str | Path | None) -> None:
+    """No output may be an input or another output."""
+    seen: dict[Path, str] = {}
+    for name, path in paths.items():
+        if path is None or str(path) == "-":
+            continue
+        place = Path(path).resolve()
+        if place in seen:
+            raise InputError(f"{seen[place]} and {name} are the same file, {path}.", "Give each its own name.")
+        seen[place] = name
+
+
+def load_schema(path: Path | None) -> Schema | None:
+    """The schema in a file, if one is given."""
+    from dipriv.schema import Schema
+
+    if path is None:
+        return None
+    if not path.is_file():
+        raise InputError(f"{path} is not a file.", "Check the path of the schema.")
+    return Schema.load(path)
+
+
+def refuse_existing(path: Path | None, *, force: bool) -> None:
+    """An output that is there is replaced only when asked for; its folder must be there."""
+    if path is None:
+        return
+    if path.exists() and (not force or not path.is_file()):
+        raise InputError(f"{path} exists.", "Choose another name, or replace it with --force.")
+    if not path.parent.is_dir():
+        raise InputError(f"the folder {path.parent} does not exist.", "Make it, or choose another.")
 
 
 class Progress:

@@ -12,5 +12,6 @@ from __future__ import annotations
 
 from dipriv.ledger.book import Ledger
 from dipriv.ledger.entries import BudgetError, Dataset, LedgerError, Record
+from dipriv.ledger.entry import Entry, Preview
 
-__all__ = ["BudgetError", "Dataset", "Ledger", "LedgerError", "Record"]
+__all__ = ["BudgetError", "Dataset", "Entry", "Ledger", "LedgerError", "Preview", "Record"]

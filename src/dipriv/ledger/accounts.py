@@ -11,7 +11,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, insert, select
 
-from dipriv.ledger.entries import Dataset, LedgerError, Record, check_name, exact, round_up
+from dipriv.errors import InputError
+from dipriv.ledger.entries import BudgetError, Dataset, LedgerError, Record, as_name, check_name, exact, round_up
+from dipriv.ledger.entry import Preview
 from dipriv.ledger.pages import DATASETS, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
 
 
@@ -60,6 +62,53 @@ def locked_account(connection: Connection, name: str) -> Account:
 def lock_names(connection: Connection) -> None:
     """From here until the transaction ends, nobody else registers a name or a fingerprint."""
     connection.execute(select(LEDGER.c.id).with_for_update()).all()
+
+
+def choose(connection: Connection, name: str | None, fingerprint: bytes | None, suggestion: str | None) -> str:
+    """The name of the data set that a table belongs to, known or new; refuses what would evade a budget."""
+    asked = None if name is None else check_name(name)
+    found = owner(connection, fingerprint)
+    if found is not None and asked not in (None, found):
+        raise BudgetError(
+            f"this table is already known as data set {found!r}; as {asked!r} it would have a second budget.",
+            f"Use the name {found!r}, or none.",
+        )
+    if asked or found:
+        return asked or str(found)
+    if suggestion is None:
+        raise InputError("the ledger does not know this table.", "Name its data set: dataset=...")
+    chosen = as_name(suggestion)
+    if fingerprint is not None and chosen in names_with_content(connection):
+        raise BudgetError(
+            f"data set {chosen!r} is known with other rows than this table has.",
+            f"Say which it is: dataset {chosen!r} if rows were added to it, another name if not "
+            "(--dataset NAME, or dataset=...).",
+        )
+    return chosen
+
+
+def register(connection: Connection, name: str, fingerprint: bytes | None, rows: int) -> int:
+    """The number of the data set of this name, and the fingerprint in it; both new if need be; under `lock_names`."""
+    dataset = find_or_register(connection, name)
+    if fingerprint is not None and owner(connection, fingerprint) is None:
+        connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset, rows=rows))
+    return dataset
+
+
+def preview(connection: Connection, name: str) -> Preview:
+    """What is known of a data set."""
+    row = connection.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().one_or_none()
+    if row is None:
+        return Preview(name)
+    ours = select(FINGERPRINTS.c.rows, FINGERPRINTS.c.fingerprint).where(FINGERPRINTS.c.dataset == row["id"])
+    return Preview(
+        name=name,
+        releases=account(connection, name).dataset.releases,
+        holdout=row["holdout"],
+        by=None if row["split_by"] is None else json.loads(row["split_by"]),
+        split_key=bytes(row["split_key"]),
+        contents=tuple(sorted((found.rows, bytes(found.fingerprint)) for found in connection.execute(ours))),
+    )
 
 
 def find_or_register(connection: Connection, name: str) -> int:

@@ -17,16 +17,15 @@ from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import accounts
 from dipriv.ledger.database import Database, open_database
 from dipriv.ledger.entries import (
-    BudgetError,
     Dataset,
     LedgerError,
     Record,
     State,
-    as_name,
     check_name,
     exact,
     overspent,
 )
+from dipriv.ledger.entry import Entry, Preview, in_words
 from dipriv.ledger.pages import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
 
 
@@ -77,40 +76,38 @@ class Ledger:
         has no content yet, say because only its budget was set, is taken. Without name and fingerprint the table cannot
         be told from others, so `suggestion` counts as its name.
         """
-        asked = None if name is None else check_name(name)
         with self._registering() as connection:
-            owner = accounts.owner(connection, fingerprint)
-            if owner is not None and asked not in (None, owner):
-                raise BudgetError(
-                    f"this table is already known as data set {owner!r}; as {asked!r} it would have a second budget.",
-                    f"Use the name {owner!r}, or none.",
-                )
-            chosen = asked or owner or as_name(suggestion)
-            known = fingerprint is None or asked is not None or owner is not None
-            if not known and chosen in accounts.names_with_content(connection):
-                raise BudgetError(
-                    f"data set {chosen!r} is known with other rows than this table has.",
-                    f"Say which it is: dataset {chosen!r} if its rows were added to or changed, another name if not "
-                    "(--dataset NAME, or dataset=...).",
-                )
-            dataset = accounts.find_or_register(connection, chosen)
-            if fingerprint is not None and owner is None:
-                connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset, rows=rows))
+            chosen = accounts.choose(connection, name, fingerprint, suggestion)
+            accounts.register(connection, chosen, fingerprint, rows)
             return accounts.account(connection, chosen).dataset
 
-    def contents(self, name: str) -> list[tuple[int, bytes]]:
-        """How many rows the data set had whenever it was seen with new content, and its fingerprint then."""
+    def preview(self, *, name: str | None, fingerprint: bytes, suggestion: str | None) -> Preview:
+        """What `enter` would find, without entering anything; refusals are the same."""
         with self._database.reading() as connection:
-            ours = select(FINGERPRINTS.c.rows, FINGERPRINTS.c.fingerprint).join_from(FINGERPRINTS, DATASETS)
-            found = connection.execute(ours.where(DATASETS.c.name == check_name(name)))
-            return sorted((row.rows, bytes(row.fingerprint)) for row in found)
+            chosen = accounts.choose(connection, name, fingerprint, suggestion)
+            return accounts.preview(connection, chosen)
 
-    def holds_out_positions(self, name: str) -> bool:
-        """Whether rows were held out by their positions, which must then stay as they are."""
+    def enter(self, entry: Entry, epsilon: float, guarantee: Guarantee, output: str | None = None) -> int:
+        """Register a table if it is new, fix its hold-out, and spend ε: one transaction, or nothing at all.
+
+        Refused when the table, its hold-out or its earlier rows are not what an earlier release had: rows that were
+        held out could be released, or rows that were promised protection be held out.
+        """
+        epsilon = _checked(epsilon, guarantee)
+        with self._registering() as connection:
+            name = accounts.choose(connection, entry.name, entry.fingerprint, entry.name)
+            found = accounts.preview(connection, name)
+            entry.check(found)
+            dataset = accounts.register(connection, name, entry.fingerprint, entry.rows)
+            if entry.split_key is not None and found.holdout is None:
+                fixed = {"split_key": entry.split_key, "holdout": entry.holdout, "split_by": json.dumps(entry.by)}
+                connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**fixed))
+            return self._spend(connection, name, epsilon, guarantee, output)
+
+    def sizes(self) -> frozenset[int]:
+        """How many rows the known tables have: where a table that grew from one of them may be recognized."""
         with self._database.reading() as connection:
-            ours = select(DATASETS.c.holdout, DATASETS.c.split_by).where(DATASETS.c.name == check_name(name))
-            found = connection.execute(ours).one_or_none()
-            return found is not None and found.holdout is not None and json.loads(found.split_by) is None
+            return frozenset(connection.execute(select(FINGERPRINTS.c.rows).distinct()).scalars())
 
     def split_key(self, name: str) -> bytes:
         """The secret key of the data set's `dipriv.Split`: made when it is registered, the same for ever."""
@@ -140,8 +137,8 @@ class Ledger:
         wanted = (fixed if asked is None else share), (column if by is None else by)
         if wanted != (fixed, column):
             raise DisclosureError(
-                f"the hold-out of data set {account.dataset.name!r} is fixed: {_in_words(fixed, column)}; "
-                f"{_in_words(*wanted)} would release rows that were held out.",
+                f"the hold-out of data set {account.dataset.name!r} is fixed: {in_words(fixed, column)}; "
+                f"{in_words(*wanted)} would release rows that were held out.",
                 "Leave the hold-out's share and column out, or ask for the fixed ones.",
             )
         return fixed, column
@@ -152,26 +149,9 @@ class Ledger:
         The sum is exact, in the decimal numbers that ε and budget are written as: what is spent and asked may not
         exceed the budget by anything, and ten times 0.1 is 1.
         """
-        epsilon = check_epsilon(epsilon)
-        if not guarantee.epsilon <= epsilon:
-            raise InputError(
-                f"the guarantee says ε = {guarantee.epsilon!r}, but ε = {epsilon!r} is to be reserved.",
-                "Reserve at least the ε of the guarantee.",
-            )
+        epsilon = _checked(epsilon, guarantee)
         with self._database.writing() as connection:
-            account = accounts.locked_account(connection, name)
-            budget = account.dataset.budget
-            if budget is not None and account.spent + exact(epsilon) > exact(budget):
-                raise overspent(account.dataset, epsilon)
-            entry = insert(RELEASES).values(
-                dataset=account.id,
-                epsilon=epsilon,
-                state="reserved",
-                started=now(),
-                guarantee=json.dumps(guarantee.to_dict()),
-                output=_file_name(output),
-            )
-            return accounts.add(connection, entry)
+            return self._spend(connection, name, epsilon, guarantee, output)
 
     def commit(self, number: int, rows: int) -> None:
         """The output of a reserved release is written, with so many rows."""
@@ -226,6 +206,23 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.url!r})"
 
+    def _spend(
+        self, connection: Connection, name: str, epsilon: float, guarantee: Guarantee, output: str | None
+    ) -> int:
+        account = accounts.locked_account(connection, name)
+        budget = account.dataset.budget
+        if budget is not None and account.spent + exact(epsilon) > exact(budget):
+            raise overspent(account.dataset, epsilon)
+        entry = insert(RELEASES).values(
+            dataset=account.id,
+            epsilon=epsilon,
+            state="reserved",
+            started=now(),
+            guarantee=json.dumps(guarantee.to_dict()),
+            output=_file_name(output),
+        )
+        return accounts.add(connection, entry)
+
     @contextmanager
     def _registering(self) -> Iterator[Connection]:
         with self._database.writing() as connection:
@@ -245,12 +242,18 @@ class Ledger:
         )
 
 
+def _checked(epsilon: float, guarantee: Guarantee) -> float:
+    epsilon = check_epsilon(epsilon)
+    if not guarantee.epsilon <= epsilon:
+        raise InputError(
+            f"the guarantee says ε = {guarantee.epsilon!r}, but ε = {epsilon!r} is to be reserved.",
+            "Reserve at least the ε of the guarantee.",
+        )
+    return epsilon
+
+
 def _file_name(output: str | None) -> str | None:
     """The last part of a path, in characters that every database takes."""
     if output is None:
         return None
     return re.split(r"[/\\]", output)[-1].encode("utf-8", "replace").decode().replace("\0", "?")
-
-
-def _in_words(share: float, column: str | None) -> str:
-    return f"a share of {share!r} by " + ("position" if column is None else f"column {column!r}")

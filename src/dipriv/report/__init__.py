@@ -3,8 +3,9 @@
 What is compared contains statistics of the private table: it is for the data keeper and not for publication.
 """
 
+from dipriv.report.extra import check_extras
 from dipriv.report.facts import Comparison
 from dipriv.report.page import render, write_report
 from dipriv.report.summarize import compare
 
-__all__ = ["Comparison", "compare", "render", "write_report"]
+__all__ = ["Comparison", "check_extras", "compare", "render", "write_report"]

@@ -167,7 +167,9 @@ def histogram(before: FloatArray, after: FloatArray, step: float | None, sizes: 
         edges = np.unique((np.floor(edges / step) + 0.5) * step)
     if len(edges) < 2 or np.any(np.diff(edges) <= 0):
         return None
-    one, two = (np.histogram(side, edges)[0] / size for side, size in zip((before, after), sizes, strict=True))
+    counts = np.histogram(before, edges)[0]
+    one = np.where(counts < FEWEST, 0, counts) / sizes[0]  # a bar of one row would be a cell
+    two = np.histogram(after, edges)[0] / sizes[1]
     out = [
         float(np.count_nonzero((side < edges[0]) | (side > edges[-1])) / size)
         for side, size in zip((before, after), sizes, strict=True)

@@ -17,3 +17,10 @@ def needed() -> Iterator[None]:
         raise InputError(
             f"a report needs the package {error.name}, which is not installed.", 'Run pip install "dipriv[report]".'
         ) from None
+
+
+def check_extras() -> None:
+    """Refuse beforehand what could not be drawn later."""
+    with needed():
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
