@@ -6,6 +6,7 @@ it, forced to disk, and renamed. Messages name files, columns and row numbers, n
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -297,8 +298,7 @@ def publish_part(part: Path, path: Path, *, replace: bool = True) -> None:
     if replace:
         part.replace(path)
     else:
-        os.link(part, path)  # fails where somebody else was faster
-        part.unlink()
+        _name(part, path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -306,14 +306,27 @@ def publish_part(part: Path, path: Path, *, replace: bool = True) -> None:
         os.close(folder)
 
 
-def write_text(path: Path, text: str, mode: int = 0o644, *, replace: bool = True) -> None:
+def _name(part: Path, path: Path) -> None:
+    """Give a file a name that nobody has, even if somebody else was faster."""
+    try:
+        os.link(part, path)
+        part.unlink()
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        part.replace(path)
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """A text file that appears whole or not at all."""
     part = part_of(path)
     try:
         with _told(path.name):
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
                 file.write(text)
-            publish_part(part, path, replace=replace)
+            publish_part(part, path)
     finally:
         part.unlink(missing_ok=True)
 

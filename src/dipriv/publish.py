@@ -144,6 +144,7 @@ class _FirstPass:
 
     source: Source
     drop: tuple[str, ...]
+    unreleased: tuple[str, ...]
     tick: Tick
     rows: int = 0
     first: pa.RecordBatch | None = None
@@ -156,7 +157,7 @@ class _FirstPass:
                 self.source = self.source.settled(batch)
             if batch.num_rows:
                 self.first = self.first or _without(batch, self.drop)
-                refuse_infinities(batch)
+                refuse_infinities(_without(batch, self.unreleased))
                 self.rows += batch.num_rows
                 self.tick("reading", self.rows, expected)
                 yield batch
@@ -164,7 +165,8 @@ class _FirstPass:
 
 def _first_pass(request: Request, table: Source, tick: Tick) -> tuple[_Stream, Account | None]:
     """Settle types, count rows, recognize the data set; starts again when a CSV column turns out to be wider."""
-    seen, account = _FirstPass(table, request.drop, tick), None
+    unreleased = (*request.drop, *request.keep)
+    seen, account = _FirstPass(table, request.drop, unreleased, tick), None
     while True:
         try:
             if request.ledger is not None:
@@ -173,7 +175,7 @@ def _first_pass(request: Request, table: Source, tick: Tick) -> tuple[_Stream, A
                 for _ in seen.batches():
                     pass
         except MisfitError as misfit:
-            seen = _FirstPass(seen.source.widened(misfit.column), request.drop, tick)
+            seen = _FirstPass(seen.source.widened(misfit.column), request.drop, unreleased, tick)
             continue
         if seen.first is None or not seen.rows:
             raise InputError(f"{table.name} has no rows.", "Give a table with at least one row.")

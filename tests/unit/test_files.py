@@ -208,3 +208,17 @@ def test_the_slower_of_two_runs_is_refused(tmp_path: Path) -> None:
         first.publish()
         refused(InputError, "t.csv: File exists", call=second.publish)
     assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_file_system_without_links_is_one_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", no_links)
+    first, second = (Sink.open(tmp_path / "t.csv") for _ in range(2))
+    with first, second:
+        for sink in (first, second):
+            sink.write(TABLE.to_batches()[0])
+        first.publish()
+        refused(InputError, "t.csv: File exists", call=second.publish)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]

@@ -253,6 +253,9 @@ def test_infinite_numbers_cost_nothing(tmp_path: Path) -> None:
         call = partial(run, tmp_path, table, ledger=ledger, dataset="inf", keep=(), drop=())
         refused(InputError, "'a' has infinite numbers", call=call)
         assert ledger.datasets() == []
+        both = table.append_column("b", [np.arange(501) % 7])
+        run(tmp_path, both, "both.parquet", ledger=ledger, dataset="kept", keep=("a",), drop=())
+        run(tmp_path, both, "both.parquet", ledger=ledger, keep=(), drop=("a",))
 
 
 def test_a_refused_release_writes_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ unpenalized estimate.
 from __future__ import annotations
 
 import warnings
+from typing import Literal
 
 import numpy as np
 from sklearn.covariance import graphical_lasso
@@ -31,6 +32,7 @@ HOLDOUTS = (0.15, 0.25, 0.35)
 LOW_GRID, HIGH_GRID = (1e-4, 3e-4, 1e-3), (0.2, 0.3, 0.4)
 OTHER_PENALTIES = (0.18, 0.22)
 FOLDS = 5
+NAIVE: dict[str, Literal["lrm", "opm"]] = {"NLRM": "lrm", "NOPM": "opm"}
 LOW_PAPER = """
 Chain, p = 5 | NP | 0.01 (0.00) | 0.01 (0.00) | 0.01 (0.00) | 0.01 (0.00)
 Chain, p = 5 | DIP (hold 15%) | 0.06 (0.02) | 0.06 (0.02) | 0.06 (0.02) | 0.06 (0.02)
@@ -143,10 +145,10 @@ def _low(setting: str, seed: np.random.SeedSequence) -> Values:
     truth, x = _sample(setting, 2000, seed)
     measured = for_all(LOW_EPSILONS, "NP", entropy_loss(truth, lasso(x, LOW_GRID)))
     measured |= _dip(truth, x, LOW_EPSILONS, LOW_GRID, seed)
-    for method, name in (("NLRM", "lrm"), ("NOPM", "opm")):
+    for method, name in NAIVE.items():
         for epsilon in LOW_EPSILONS:
             rng = child(seed, method, epsilon)
-            noisy = naive(x, epsilon, method=name, bounds="sample", rng=rng).data  # type: ignore[arg-type]
+            noisy = naive(x, epsilon, method=name, bounds="sample", rng=rng).data
             measured[method, epsilon] = entropy_loss(truth, _scaled_lasso(noisy, LOW_GRID))
     return measured
 
