@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dipriv import fitting, local, release, tables
 from dipriv.errors import DisclosureError, InputError
+from dipriv.fingerprint import fingerprint_of
 from dipriv.guarantee import check_epsilon
 from dipriv.identifying import refuse_free_text
 from dipriv.promise import Origin, local_promise, promise
@@ -75,7 +76,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._key = os.urandom(32)
-        self._seen = tables.digest(table, names, self._key)
+        self._seen = fingerprint_of(table.batch().select(list(names)), self._key)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -133,7 +134,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         local.save(path, self.fitted_, local_promise(recipe, noise, self.fitted_, self.origin_))
 
     def _is_reference(self, table: tables.Table) -> bool:
-        return tables.digest(table, self.fitted_.names, self._key) == self._seen
+        return fingerprint_of(table.batch().select(list(self.fitted_.names)), self._key) == self._seen
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -69,6 +69,13 @@ class Fingerprint:
         return _hash(self._key, "table", facts.encode()).digest()
 
 
+def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> bytes:
+    """The fingerprint of a table that is one batch."""
+    fingerprint = Fingerprint(key, batch.schema.names)
+    fingerprint.update(batch)
+    return fingerprint.digest()
+
+
 class _Column:
     """The streams of one column."""
 

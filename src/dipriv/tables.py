@@ -6,7 +6,6 @@ column. Labels become codes here, so that the arrows see numbers only.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -223,17 +222,6 @@ def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
     found = pc.index_in(_decoded(array).cast(labels.type), value_set=labels)
     codes: NDArray[np.intp] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     return codes
-
-
-def digest(table: Table, names: Sequence[str], key: bytes) -> bytes:
-    """A keyed fingerprint of these columns, to recognize the same rows when they come back."""
-    state = hashlib.blake2b(key=key, digest_size=16)
-    for name in names:
-        array = _decoded(table.array(name))
-        state.update(array.is_valid().to_numpy(zero_copy_only=False).tobytes())
-        # written out, an array has neither the rest of the table it is a slice of nor what lies under its nulls
-        state.update(pa.record_batch([array.drop_null()], [name]).serialize())
-    return state.digest()
 
 
 def _repeated(names: Sequence[str]) -> InputError:
