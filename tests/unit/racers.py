@@ -13,14 +13,16 @@ from collections.abc import Callable
 
 from sqlalchemy import create_engine
 
-from dipriv.errors import DiprivError, DisclosureError
+from dipriv.errors import DiprivError
 from dipriv.guarantee import Guarantee
-from dipriv.ledger import BudgetError, Ledger
+from dipriv.ledger import BudgetError, Entry, Ledger
 
 PROCESSES = 20
 EPSILON = 0.3  # five of them are the budget below, and no more
 BUDGET = 1.5
 PROMISE = Guarantee(epsilon=EPSILON, protects="every row", kernel="laplace", reference="known law")
+SHARE = 0.25
+KEY = bytes(range(32))
 
 
 def together(task: Callable[[int], object]) -> list[object]:
@@ -71,45 +73,87 @@ def spend_forked(url: str) -> list[object]:
         return together(lambda _: ledger.reserve("people", EPSILON, PROMISE))
 
 
+def enter_anew(url: str) -> list[object]:
+    """Each process opens the ledger and enters the same table."""
+
+    def task(_: int) -> object:
+        with Ledger.open(url) as ledger:
+            return ledger.enter(Entry("people", b"same", rows=1), EPSILON, PROMISE)
+
+    return together(task)
+
+
 def register(url: str) -> list[object]:
-    """Each process makes the ledger and registers the same table under the same or another suggestion."""
-    import dipriv.split  # noqa: F401 (once, not in each process)
+    """Each process makes the ledger and releases two tables that have no name: one that all have, and one of its own.
+
+    The first is in a file of one of two names, the others are in files of one name. Each process would hold out another
+    share; whoever is refused asks once more.
+    """
+    from dipriv.account import Account
+
+    def enter(ledger: Ledger, content: bytes, suggestion: str, share: float) -> Account:
+        known = ledger.preview(name=None, fingerprint=content, suggestion=suggestion)
+        account = Account(ledger, known, Entry(known.name, content, rows=1))
+        account.split(None, None, default=share)
+        ledger.enter(account.entry, EPSILON, PROMISE)
+        return account
 
     def task(number: int) -> object:
+        same, own = (b"same", f"people{number % 2}"), (b"own %d" % number, "other")
+        share = (number + 1) / 32
         with Ledger.open(url) as ledger:
-            found = ledger.identify(name=None, fingerprint=b"same", suggestion=f"people{number % 2}")
             try:
-                apart = ledger.identify(name=None, fingerprint=b"own %d" % number, suggestion="other").name
-            except BudgetError:
+                entered = enter(ledger, *same, share)
+            except DiprivError:
+                entered = enter(ledger, *same, share)
+            try:
+                apart = enter(ledger, *own, share).name
+            except DiprivError:
                 apart = "refused"
-            try:
-                share, by = ledger.holdout(found.name, (number + 1) / 32, None)
-            except DisclosureError:
-                share, by = ledger.holdout(found.name, None, None)
             return [
-                found.name,
+                entered.name,
                 apart,
-                ledger.split_key(found.name).hex(),
+                ledger.split_key(entered.name).hex(),
                 ledger.fingerprint_key().hex(),
-                share,
-                by,
+                entered.entry.holdout,
+                entered.entry.by,
             ]
 
     return together(task)
 
 
-def reserve_and_wait(url: str) -> None:
-    """One process that reserves and then does not go on."""
+def enter_after_one_look(url: str) -> list[object]:
+    """All processes know what the ledger knew before any of them entered; each brings a split of its own."""
+    from dipriv.account import Account
+
     with Ledger.open(url) as ledger:
-        print(ledger.reserve("people", EPSILON, PROMISE), flush=True)
+        known = ledger.preview(name="people", fingerprint=b"same", suggestion=None)
+
+        def task(_: int) -> object:
+            account = Account(ledger, known, Entry("people", b"same", rows=1))
+            account.split(None, None, default=SHARE)
+            return ledger.enter(account.entry, EPSILON, PROMISE)
+
+        return together(task)
+
+
+def enter_and_wait(url: str) -> None:
+    """One process that enters a table and then does not go on."""
+    with Ledger.open(url) as ledger:
+        print(ledger.enter(held_out("people"), EPSILON, PROMISE), flush=True)
         time.sleep(600)
 
 
-def reserve_on_and_on(url: str) -> None:
-    """One process that reserves without end and tells each number once it has it."""
+def enter_on_and_on(url: str) -> None:
+    """One process that enters new tables without end and tells each number once it has it."""
     with Ledger.open(url) as ledger:
         while True:
-            os.write(1, b"%d\n" % ledger.reserve("people", EPSILON, PROMISE))
+            os.write(1, b"%d\n" % ledger.enter(held_out(os.urandom(8).hex()), EPSILON, PROMISE))
+
+
+def held_out(name: str) -> Entry:
+    """The first release of a table, whose content is its name, with a hold-out."""
+    return Entry(name, name.encode(), rows=1, holdout=SHARE, split_key=KEY)
 
 
 if __name__ == "__main__":

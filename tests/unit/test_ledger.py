@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dipriv
+from dipriv.account import Account
 from dipriv.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON
-from dipriv.ledger import BudgetError, Dataset, Ledger, LedgerError, database
+from dipriv.ledger import BudgetError, Dataset, Entry, Ledger, LedgerError, Preview, database
 from dipriv.ledger.entries import as_name, check_name, exact, round_down, round_up
 from tests.unit.postgres import Server
 from tests.unit.refusal import SECRET, refused
@@ -34,6 +35,28 @@ def promise(epsilon: float = 1.0) -> dipriv.Guarantee:
 
 def spend(ledger: Ledger, name: str, epsilon: float) -> int:
     return ledger.reserve(name, epsilon, promise(epsilon))
+
+
+def table(
+    ledger: Ledger,
+    content: bytes,
+    name: str | None = None,
+    suggestion: str | None = None,
+    after: tuple[bytes, ...] = (),
+) -> Account:
+    """A table of this content, as `open_account` brings it to the ledger; its first rows are those of `after`."""
+    known = ledger.preview(name=name, fingerprint=content, suggestion=suggestion)
+    return Account(ledger, known, Entry(known.name, content, len(after) + 1, frozenset(after)))
+
+
+def enter(at_door: Account, epsilon: float = 1.0) -> int:
+    return at_door.ledger.enter(at_door.entry, epsilon, promise(epsilon))
+
+
+def enter_held_out(at_door: Account, share: float | None = None, by: str | None = None) -> dipriv.Split:
+    split = at_door.split(share, by, 0.25)
+    enter(at_door)
+    return split
 
 
 def account(budget: float | None = None, spent: float = 0.0) -> Dataset:
@@ -57,55 +80,83 @@ def file(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def test_a_table_is_recognized_by_its_content_or_its_name(ledger: Ledger) -> None:
-    first = ledger.identify(name=None, fingerprint=b"a", suggestion="people")
-    assert (first.name, first.budget, first.spent, first.releases) == ("people", None, 0.0, 0)
-    assert ledger.identify(name=None, fingerprint=b"a", suggestion="renamed") == first
-    assert ledger.identify(name="people", fingerprint=b"a", suggestion="renamed") == first
-    assert ledger.identify(name="people", fingerprint=None, suggestion="renamed") == first
-    assert ledger.datasets() == [first]
+    enter(table(ledger, b"a", suggestion="people"))
+    for name, suggestion in ((None, "renamed"), (None, None), ("people", "renamed")):
+        enter(table(ledger, b"a", name, suggestion))
+    (found,) = ledger.datasets()
+    assert (found.name, found.budget, found.spent, found.releases) == ("people", None, 4.0, 4)
+
+
+def test_looking_registers_nothing(ledger: Ledger) -> None:
+    assert table(ledger, b"a", "pepole").known == Preview("pepole")
+    assert table(ledger, b"a", suggestion="pepole").known == Preview("pepole")
+    enter(table(ledger, b"a", "people"))
+    assert table(ledger, b"b", "pepole").known == Preview("pepole")
+    assert [dataset.name for dataset in ledger.datasets()] == ["people"]
 
 
 def test_other_content_of_the_same_name_is_for_the_keeper_to_say(ledger: Ledger) -> None:
-    ledger.identify(name=None, fingerprint=b"a", suggestion="people")
-    call = partial(ledger.identify, name=None, fingerprint=b"b", suggestion="people")
-    refused(BudgetError, "'people' is known with other rows", "--dataset", call=call)
-    assert [dataset.name for dataset in ledger.datasets()] == ["people"]
-    assert ledger.identify(name="people, May", fingerprint=b"b", suggestion="people").name == "people, May"
+    enter_held_out(table(ledger, b"a", suggestion="people"))
+    refused(
+        BudgetError,
+        "'people' is known with other rows",
+        "--dataset",
+        call=lambda: table(ledger, b"b", suggestion="people"),
+    )
+    enter_held_out(table(ledger, b"b", "people, May", suggestion="people"))
+    assert [dataset.name for dataset in ledger.datasets()] == ["people", "people, May"]
     assert ledger.split_key("people") != ledger.split_key("people, May")
 
 
+def test_a_table_nobody_knows_needs_a_name(ledger: Ledger) -> None:
+    enter(table(ledger, b"a", "people"))
+    refused(dipriv.InputError, "does not know this table", "dataset=", call=lambda: table(ledger, b"b"))
+
+
 def test_appended_rows_stay_with_the_name_that_is_given(ledger: Ledger) -> None:
-    ledger.identify(name="people", fingerprint=b"january", suggestion="x")
-    ledger.identify(name="people", fingerprint=b"february", suggestion="x")
+    enter(table(ledger, b"january", "people"))
+    enter(table(ledger, b"february", "people", after=(b"january",)))
     for content in (b"january", b"february"):
-        assert ledger.identify(name=None, fingerprint=content, suggestion="x").name == "people"
+        known = table(ledger, content).known
+        assert (known.name, known.contents) == ("people", ((1, b"january"), (2, b"february")))
+    assert ledger.sizes() == {1, 2}
     assert len(ledger.datasets()) == 1
 
 
 def test_a_second_name_for_the_same_table_is_refused(ledger: Ledger) -> None:
-    ledger.identify(name="people", fingerprint=b"a", suggestion="x")
-    ledger.identify(name="others", fingerprint=b"b", suggestion="x")
+    enter(table(ledger, b"a", "people"))
+    enter(table(ledger, b"b", "others"))
     for other in ("others", "new name"):
-        call = partial(ledger.identify, name=other, fingerprint=b"a", suggestion="x")
-        refused(BudgetError, "known as data set 'people'", "Use the name 'people'", call=call)
-    assert [dataset.name for dataset in ledger.datasets()] == ["others", "people"]  # a refusal registers nothing
+        words = "known as data set 'people'", "Use the name 'people'"
+        refused(BudgetError, *words, call=partial(table, ledger, b"a", other))
+        refused(BudgetError, *words, call=partial(ledger.enter, Entry(other, b"a", 1), 1.0, promise()))
+    found = [(dataset.name, dataset.releases) for dataset in ledger.datasets()]
+    assert found == [("others", 1), ("people", 1)]  # a refusal registers nothing
 
 
 def test_a_budget_that_was_set_first_is_found_by_the_table(ledger: Ledger) -> None:
     ledger.set_budget("people", 2.0)
-    found = ledger.identify(name=None, fingerprint=b"a", suggestion="people")
-    assert (found.name, found.budget) == ("people", 2.0)
+    enter(table(ledger, b"a", suggestion="people"))
+    (found,) = ledger.datasets()
+    assert (found.name, found.budget, found.left) == ("people", 2.0, 1.0)
 
 
-def test_a_table_without_name_and_content_is_what_is_suggested(ledger: Ledger) -> None:
-    for _ in range(2):
-        assert ledger.identify(name=None, fingerprint=None, suggestion="standard input").name == "standard input"
+def test_a_refused_release_enters_nothing(ledger: Ledger) -> None:
+    ledger.set_budget("people", 0.5)
+    people, new = table(ledger, b"a", "people"), table(ledger, b"b", "new")
+    refused(BudgetError, "only 0.5 is left", call=lambda: enter_held_out(people))
+    refused(dipriv.InputError, "ε = 2.0", call=lambda: ledger.enter(new.entry, 1.0, promise(2.0)))
+    known = table(ledger, b"a", "people").known
+    assert (known.releases, known.holdout, known.contents) == (0, None, ())
+    assert ledger.sizes() == frozenset()
+    assert [dataset.name for dataset in ledger.datasets()] == ["people"]
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, "a/b", "a\\b", "a\nb", "a\0b", " a", "a ", "\ud800", "a\u202eb"])
 def test_names_that_cannot_be_told_apart_or_printed_are_refused(file: Ledger, name: str) -> None:
     refused(dipriv.InputError, "name of the data set", call=lambda: file.set_budget(name, 1.0))
-    refused(dipriv.InputError, call=lambda: file.identify(name=name, fingerprint=None, suggestion="x"))
+    refused(dipriv.InputError, call=lambda: table(file, b"a", name, "x"))
+    refused(dipriv.InputError, call=lambda: file.enter(Entry(name, b"a", 1), 1.0, promise()))
     refused(dipriv.InputError, call=lambda: file.dataset(name))
     refused(dipriv.InputError, call=lambda: spend(file, name, 1.0))
     assert file.datasets() == []
@@ -113,6 +164,8 @@ def test_names_that_cannot_be_told_apart_or_printed_are_refused(file: Ledger, na
 
 def test_names_that_look_the_same_are_the_same(file: Ledger) -> None:
     assert file.set_budget("Zu\u0308rich", 1.0).name == "Z\u00fcrich"
+    enter(table(file, b"a", "Zu\u0308rich"))
+    assert table(file, b"b", "Z\u00fcrich").known.contents == ((1, b"a"),)
     assert file.dataset("Zu\u0308rich") == file.dataset("Z\u00fcrich")
     refused(dipriv.InputError, "is a int", call=lambda: file.dataset(3))  # type: ignore[arg-type]
 
@@ -166,9 +219,8 @@ def test_whatever_its_end_a_release_is_spent(ledger: Ledger) -> None:
 
 
 def test_without_a_budget_all_is_counted_and_nothing_refused(ledger: Ledger) -> None:
-    ledger.identify(name="people", fingerprint=None, suggestion="x")
     for _ in range(3):
-        spend(ledger, "people", 1e12)
+        enter(table(ledger, b"a", "people"), 1e12)
     found = ledger.dataset("people")
     assert (found.budget, found.left, found.spent, found.power()) == (None, None, 3e12, 1.0)
 
@@ -194,6 +246,7 @@ def test_what_is_no_epsilon_is_no_budget_and_no_release(file: Ledger, epsilon: f
     file.set_budget("people", 1.0)
     refused(dipriv.InputError, "epsilon", call=lambda: file.set_budget("people", epsilon))
     refused(dipriv.InputError, "epsilon", call=lambda: file.reserve("people", epsilon, promise()))
+    refused(dipriv.InputError, "epsilon", call=lambda: file.enter(Entry("people", b"a", 1), epsilon, promise()))
 
 
 def test_less_than_the_guarantee_says_cannot_be_reserved(file: Ledger) -> None:
@@ -301,7 +354,6 @@ def test_an_unknown_data_set_is_told(ledger: Ledger) -> None:
         lambda: ledger.dataset("people"),
         lambda: ledger.records("people"),
         lambda: ledger.split_key("people"),
-        lambda: ledger.holdout("people", None, None),
         lambda: spend(ledger, "people", 1.0),
     )
     for call in calls:
@@ -313,43 +365,77 @@ def test_an_unknown_data_set_is_told(ledger: Ledger) -> None:
 
 
 def test_keys_stay_the_same_for_ever(ledger: Ledger, url: str) -> None:
-    ledger.set_budget("people", 1.0)
-    ledger.identify(name="people", fingerprint=b"a", suggestion="x")
+    ledger.set_budget("people", 9.0)
+    split = enter_held_out(table(ledger, b"a", "people"))
     keys = ledger.fingerprint_key(), ledger.split_key("people")
     assert [len(key) for key in keys] == [32, 32]
-    assert keys[0] != keys[1]
+    assert keys[0] != keys[1] == split.key
     ledger.close()
     with Ledger.open(url) as again:
         again.set_budget("people", 5.0)
-        again.identify(name="people", fingerprint=b"b", suggestion="x")
+        assert enter_held_out(table(again, b"b", "people", after=(b"a",))) == split
         assert (again.fingerprint_key(), again.split_key("people")) == keys
-    assert dipriv.Split(0.25, keys[1]).key == keys[1]
 
 
-def test_the_hold_out_is_fixed_by_its_first_use(ledger: Ledger) -> None:
-    for name in ("people", "persons"):
-        ledger.set_budget(name, 1.0)
-    assert ledger.holdout("people", None, None) == (0.25, None)
-    assert ledger.holdout("people", 0.25, None, default=0.5) == (0.25, None)
-    refused(
-        dipriv.DisclosureError,
-        "fixed: a share of 0.25 by position; a share of 0.3",
-        call=lambda: ledger.holdout("people", 0.3, None),
-    )
-    refused(dipriv.DisclosureError, "by column 'id'", call=lambda: ledger.holdout("people", None, "id"))
-    odd = "näme\0\ud800"
-    assert ledger.holdout("persons", 0.1, odd) == (0.1, odd)
-    assert ledger.holdout("persons", None, None) == ledger.holdout("persons", 0.1, odd) == (0.1, odd)
-    refused(dipriv.DisclosureError, "by column 'id'", call=lambda: ledger.holdout("persons", 0.1, "id"))
-    refused(dipriv.InputError, "holdout=2", call=lambda: ledger.holdout("persons", 2, None))
+@pytest.mark.parametrize("by", [None, "n\xe4me\0\ud800"], ids=["by position", "by column"])
+def test_the_hold_out_is_fixed_by_the_first_release(ledger: Ledger, by: str | None) -> None:
+    first = enter_held_out(table(ledger, b"a", "people"), 0.1, by)
+    assert (first.holdout, first.by) == (0.1, by)
+    for share in (None, 0.1):
+        assert table(ledger, b"a").split(share, by, 0.5) == first
+    fixed = f"fixed: a share of 0.1 by {'position' if by is None else f'column {by!r}'}; "
+    others = (0.3, by, "a share of 0.3 by "), (None, "id", "by column 'id'"), (0.1, None if by else "id", "by ")
+    for share, column, words in others:
+        call = partial(table(ledger, b"a").split, share, column, 0.25)
+        refused(dipriv.DisclosureError, f"{fixed}a share of ", words, call=call)
+    refused(dipriv.InputError, "holdout=2", call=lambda: table(ledger, b"a").split(2, by, 0.25))
+    assert enter_held_out(table(ledger, b"a"), by=by) == first
+    assert ledger.dataset("people").releases == 2
+
+
+def test_who_looked_before_the_first_release_cannot_hold_out_other_rows(ledger: Ledger) -> None:
+    """No check but that of `enter` can know of a release that came between."""
+    ledger.set_budget("people", 9.0)
+    first, again, share, column, everybody = (table(ledger, b"a", "people") for _ in range(5))
+    split = enter_held_out(first)
+    refused(LedgerError, "by another release meanwhile", "again", call=lambda: enter_held_out(again))
+    refused(dipriv.DisclosureError, "a share of 0.3 by position", call=lambda: enter_held_out(share, 0.3))
+    refused(dipriv.DisclosureError, "by column 'id'", call=lambda: enter_held_out(column, by="id"))
+    refused(dipriv.DisclosureError, "held out some", call=lambda: enter(everybody))
+    assert ledger.dataset("people").releases == 1
+    assert enter_held_out(table(ledger, b"a", "people")) == split
+
+
+def test_rows_that_were_released_are_never_held_out(ledger: Ledger) -> None:
+    early = table(ledger, b"a", "people")
+    enter(table(ledger, b"a", "people"))
+    for late in (early, table(ledger, b"a"), table(ledger, b"b", "people", after=(b"a",))):
+        refused(dipriv.DisclosureError, "held out none", call=partial(enter_held_out, late))
+    enter(table(ledger, b"b", "people", after=(b"a",)))
+    assert ledger.dataset("people").releases == 2
+
+
+def test_rows_held_out_by_position_stay_where_they_were(ledger: Ledger) -> None:
+    split = enter_held_out(table(ledger, b"january", "people"))
+    assert enter_held_out(table(ledger, b"february", "people", after=(b"january",))) == split
+    for after in ((), (b"january",), (b"february",)):
+        moved = table(ledger, b"march", "people", after=after)
+        refused(
+            dipriv.DisclosureError, "not the first rows", "Add rows at the end", call=partial(enter_held_out, moved)
+        )
+    assert enter_held_out(table(ledger, b"march", "people", after=(b"january", b"february"))) == split
+    assert enter_held_out(table(ledger, b"january")) == split
+    by_person = enter_held_out(table(ledger, b"a", "persons"), by="id")
+    assert enter_held_out(table(ledger, b"a, sorted", "persons"), by="id") == by_person
 
 
 def test_nothing_printed_shows_a_secret(ledger: Ledger) -> None:
-    ledger.set_budget("people", 1.0)
-    spend(ledger, "people", 1.0)
-    keys = ledger.fingerprint_key(), ledger.split_key("people")
-    shown = repr((ledger, ledger._database, ledger.datasets(), ledger.records("people"), ledger.url))
-    for key in keys:
+    fingerprint = b"fingerprint of a table"
+    split = enter_held_out(table(ledger, fingerprint, "people"))
+    known = table(ledger, b"b", "people", after=(fingerprint,))
+    assert known.split(None, None, 0.25) == split
+    shown = repr((ledger, ledger._database, ledger.datasets(), ledger.records("people"), ledger.url, known))
+    for key in (ledger.fingerprint_key(), split.key, fingerprint):
         assert key.hex() not in shown
         assert repr(key)[2:-1] not in shown
     assert SECRET not in shown
@@ -492,7 +578,11 @@ def test_a_write_that_fails_spends_nothing(ledger: Ledger) -> None:
     ledger.set_budget("people", 1.0)
     alter(ledger, "ALTER TABLE dipriv_releases RENAME output TO result")
     refused(LedgerError, "not a dipriv ledger", call=lambda: spend(ledger, "people", 1.0))
-    assert ledger.dataset("people").releases == 0
+    for name in ("people", "new"):
+        at_door = table(ledger, b"a", name)
+        refused(LedgerError, "not a dipriv ledger", call=partial(enter_held_out, at_door))
+        assert table(ledger, b"a", name).known == at_door.known
+    assert [(found.name, found.releases) for found in ledger.datasets()] == [("people", 0)]
 
 
 def test_a_server_that_is_not_there_is_told() -> None:

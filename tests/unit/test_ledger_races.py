@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from dipriv.ledger import BudgetError, Ledger
+from dipriv.ledger import BudgetError, Ledger, Preview
 from tests.unit.postgres import Server
-from tests.unit.racers import BUDGET, EPSILON, PROCESSES, PROMISE
+from tests.unit.racers import BUDGET, EPSILON, KEY, PROCESSES, PROMISE, SHARE, held_out
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def check_five_of_twenty(url: str, told: list[Any]) -> None:
         assert account.spent <= BUDGET < account.spent + EPSILON
 
 
-@pytest.mark.parametrize("task", ["spend_anew", "spend_forked"])
+@pytest.mark.parametrize("task", ["spend_anew", "spend_forked", "enter_anew"])
 def test_twenty_processes_cannot_overspend(task: str, url: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.set_budget("people", BUDGET)
@@ -66,6 +66,18 @@ def test_twenty_processes_make_one_ledger_and_one_data_set(url: str) -> None:
     names, _, split_keys, fingerprint_keys, shares, columns = (set(part) for part in zip(*told, strict=True))
     assert len(names) == len(split_keys) == len(fingerprint_keys) == len(shares) == 1, told
     assert columns == {None}
+    with Ledger.open(url) as ledger:
+        assert {found.name: found.releases for found in ledger.datasets()} == {"other": 1, names.pop(): PROCESSES}
+
+
+def test_of_twenty_first_releases_at_once_one_fixes_the_hold_out(url: str) -> None:
+    told = race("enter_after_one_look", url)
+    (number,) = (answer for answer in told if isinstance(answer, int))
+    late = [answer for answer in told if answer != number]
+    assert len(late) == PROCESSES - 1
+    assert all("registered by another release meanwhile" in answer for answer in late), told
+    with Ledger.open(url) as ledger:
+        assert [record.number for record in ledger.records("people")] == [number]
 
 
 def test_threads_share_a_ledger(tmp_path: Path) -> None:
@@ -103,35 +115,43 @@ def test_opening_a_ledger_again_keeps_the_locks_of_this_process(tmp_path: Path) 
             assert subprocess.run(outside, capture_output=True, check=False).returncode == 0
 
 
-def test_killed_between_reserve_and_commit_it_stays_spent(url: str) -> None:
+def look(ledger: Ledger, name: str) -> Preview:
+    return ledger.preview(name=None, fingerprint=held_out(name).fingerprint, suggestion=None)
+
+
+def test_killed_between_enter_and_commit_it_stays_entered(url: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.set_budget("people", BUDGET)
-        with subprocess.Popen(command("reserve_and_wait", url), cwd=ROOT, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen(command("enter_and_wait", url), cwd=ROOT, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             number = int(process.stdout.readline())
             process.send_signal(signal.SIGKILL)
         (record,) = ledger.records("people")
         assert (record.number, record.state, record.epsilon, record.finished) == (number, "reserved", EPSILON, None)
         assert ledger.dataset("people").spent == EPSILON
-        assert ledger.reserve("people", EPSILON, PROMISE) > number
+        assert look(ledger, "people") == Preview("people", 1, SHARE, None, KEY, ((1, b"people"),))
+        assert ledger.enter(held_out("people"), EPSILON, PROMISE) > number
 
 
-def test_killed_at_any_moment_what_was_told_is_spent(tmp_path: Path) -> None:
-    path, told, moments = tmp_path / "ledger.db", 0, random.Random(5)
+def test_killed_at_any_moment_all_of_a_release_is_entered_or_nothing(tmp_path: Path) -> None:
+    path, told, moments = tmp_path / "ledger.db", set[int](), random.Random(5)
     with Ledger.open(path) as ledger:
-        ledger.set_budget("people", 1e6)
-        for _ in range(4):
-            before = ledger.dataset("people").releases
-            with subprocess.Popen(command("reserve_on_and_on", str(path)), cwd=ROOT, stdout=subprocess.PIPE) as process:
+        for killed in range(1, 5):
+            with subprocess.Popen(command("enter_on_and_on", str(path)), cwd=ROOT, stdout=subprocess.PIPE) as process:
                 assert process.stdout is not None
                 first = process.stdout.readline()
                 time.sleep(moments.uniform(0, 0.1))
                 process.send_signal(signal.SIGKILL)
-                numbers = {int(line) for line in (first + process.stdout.read()).splitlines()}
-            assert numbers <= {record.number for record in ledger.records("people")}
-            assert 0 <= ledger.dataset("people").releases - before - len(numbers) <= 1  # spent, but not yet told
-            told += len(numbers)
-        assert told > 4
+                told |= {int(line) for line in (first + process.stdout.read()).splitlines()}
+            names = [found.name for found in ledger.datasets()]
+            numbers = [record.number for name in names for record in ledger.records(name)]
+            assert told <= set(numbers)
+            assert 0 <= len(numbers) - len(told) <= killed  # spent, but not yet told
+            for name in names:
+                assert look(ledger, name) == Preview(name, 1, SHARE, None, KEY, ((1, name.encode()),))
+        assert len(told) > 4
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        (contents,) = connection.execute("SELECT count(*) FROM dipriv_fingerprints").fetchone()
+        assert contents == len(names)
     connection.close()

@@ -64,7 +64,7 @@ def lock_names(connection: Connection) -> None:
     connection.execute(select(LEDGER.c.id).with_for_update()).all()
 
 
-def choose(connection: Connection, name: str | None, fingerprint: bytes | None, suggestion: str | None) -> str:
+def choose(connection: Connection, name: str | None, fingerprint: bytes, suggestion: str | None) -> str:
     """The name of the data set that a table belongs to, known or new; refuses what would evade a budget."""
     asked = None if name is None else check_name(name)
     found = owner(connection, fingerprint)
@@ -78,7 +78,7 @@ def choose(connection: Connection, name: str | None, fingerprint: bytes | None, 
     if suggestion is None:
         raise InputError("the ledger does not know this table.", "Name its data set: dataset=...")
     chosen = as_name(suggestion)
-    if fingerprint is not None and chosen in names_with_content(connection):
+    if chosen in names_with_content(connection):
         raise BudgetError(
             f"data set {chosen!r} is known with other rows than this table has.",
             f"Say which it is: dataset {chosen!r} if rows were added to it, another name if not "
@@ -87,10 +87,10 @@ def choose(connection: Connection, name: str | None, fingerprint: bytes | None, 
     return chosen
 
 
-def register(connection: Connection, name: str, fingerprint: bytes | None, rows: int) -> int:
+def register(connection: Connection, name: str, fingerprint: bytes, rows: int) -> int:
     """The number of the data set of this name, and the fingerprint in it; both new if need be; under `lock_names`."""
     dataset = find_or_register(connection, name)
-    if fingerprint is not None and owner(connection, fingerprint) is None:
+    if owner(connection, fingerprint) is None:
         connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset, rows=rows))
     return dataset
 
@@ -127,10 +127,8 @@ def add(connection: Connection, entry: Insert) -> int:
     return int(key[0])
 
 
-def owner(connection: Connection, fingerprint: bytes | None) -> str | None:
+def owner(connection: Connection, fingerprint: bytes) -> str | None:
     """The name of the data set that has this fingerprint."""
-    if fingerprint is None:
-        return None
     found = select(DATASETS.c.name).join_from(DATASETS, FINGERPRINTS).where(FINGERPRINTS.c.fingerprint == fingerprint)
     name: str | None = connection.execute(found).scalar()
     return name

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from sqlalchemy import Connection, insert, select, update
 
-from dipriv.errors import DisclosureError, InputError
+from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import accounts
 from dipriv.ledger.database import Database, open_database
@@ -25,7 +25,7 @@ from dipriv.ledger.entries import (
     exact,
     overspent,
 )
-from dipriv.ledger.entry import Entry, Preview, in_words
+from dipriv.ledger.entry import Entry, Preview
 from dipriv.ledger.pages import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
 
 
@@ -66,23 +66,15 @@ class Ledger:
         with self._database.reading() as connection:
             return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
 
-    def identify(self, *, name: str | None, fingerprint: bytes | None, suggestion: str, rows: int = 0) -> Dataset:
-        """Find the data set of a table, or register it.
-
-        By name if one is given: a new fingerprint is then added to it (rows were appended). A fingerprint that belongs
-        to another data set is refused, since the same table under two names would have two budgets. Without a name, by
-        fingerprint. A fingerprint nobody has is registered under `suggestion`; if that name has other content, it may
-        be the same data set with rows added, or another one: that is refused, for only the keeper knows. A name that
-        has no content yet, say because only its budget was set, is taken. Without name and fingerprint the table cannot
-        be told from others, so `suggestion` counts as its name.
-        """
-        with self._registering() as connection:
-            chosen = accounts.choose(connection, name, fingerprint, suggestion)
-            accounts.register(connection, chosen, fingerprint, rows)
-            return accounts.account(connection, chosen).dataset
-
     def preview(self, *, name: str | None, fingerprint: bytes, suggestion: str | None) -> Preview:
-        """What `enter` would find, without entering anything; refusals are the same."""
+        """What is known of the data set that a table belongs to; nothing is entered.
+
+        By name if one is given: rows that the name does not have yet were added to it. A table that belongs to another
+        data set is refused, since the same table under two names would have two budgets. Without a name, by
+        fingerprint. A fingerprint nobody has goes by `suggestion`; if that name has other content, it may be the same
+        data set with rows added, or another one: that is refused, for only the keeper knows. A name that has no content
+        yet, say because only its budget was set, is taken.
+        """
         with self._database.reading() as connection:
             chosen = accounts.choose(connection, name, fingerprint, suggestion)
             return accounts.preview(connection, chosen)
@@ -110,38 +102,10 @@ class Ledger:
             return frozenset(connection.execute(select(FINGERPRINTS.c.rows).distinct()).scalars())
 
     def split_key(self, name: str) -> bytes:
-        """The secret key of the data set's `dipriv.Split`: made when it is registered, the same for ever."""
+        """The secret key of the data set's `dipriv.Split`: fixed with its hold-out, the same for ever."""
         with self._database.reading() as connection:
             key = select(DATASETS.c.split_key).where(DATASETS.c.id == accounts.account(connection, name).id)
             return bytes(connection.execute(key).scalar_one())
-
-    def holdout(
-        self, name: str, asked: float | None, by: str | None, default: float = 0.25
-    ) -> tuple[float, str | None]:
-        """The share of rows that is held out, and the column that decides the side (None: the row's position).
-
-        Both are fixed by the first call; None asks for what is fixed, else for the default and for positions. Asking
-        later for something else is refused: rows that were held out before would be released.
-        """
-        from dipriv.split import check_holdout
-
-        share = check_holdout(default if asked is None else asked)
-        with self._database.writing() as connection:
-            account = accounts.locked_account(connection, name)
-            this = DATASETS.c.id == account.id
-            fixed, column = connection.execute(select(DATASETS.c.holdout, DATASETS.c.split_by).where(this)).one()
-            if fixed is None:
-                connection.execute(update(DATASETS).where(this).values(holdout=share, split_by=json.dumps(by)))
-                return share, by
-        column = json.loads(column)
-        wanted = (fixed if asked is None else share), (column if by is None else by)
-        if wanted != (fixed, column):
-            raise DisclosureError(
-                f"the hold-out of data set {account.dataset.name!r} is fixed: {in_words(fixed, column)}; "
-                f"{in_words(*wanted)} would release rows that were held out.",
-                "Leave the hold-out's share and column out, or ask for the fixed ones.",
-            )
-        return fixed, column
 
     def reserve(self, name: str, epsilon: float, guarantee: Guarantee, output: str | None = None) -> int:
         """Spend ε, before any output exists; gives the release's number, or refuses with a BudgetError.

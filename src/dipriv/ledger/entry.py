@@ -44,8 +44,8 @@ class Entry:
             )
         if known.holdout is not None and (known.holdout, known.by) != (self.holdout, self.by):
             raise DisclosureError(
-                f"the hold-out of {name} is fixed: {in_words(known.holdout, known.by)}; "
-                f"{in_words(self.holdout or 0.0, self.by)} would release rows that were held out.",
+                f"the hold-out of {name} is fixed: {_in_words(known.holdout, known.by)}; "
+                f"{_in_words(self.holdout or 0.0, self.by)} would release rows that were held out.",
                 "Ask for the fixed share and unit, or leave the share out.",
             )
         if known.holdout is not None and known.split_key != self.split_key:
@@ -61,6 +61,6 @@ class Entry:
             )
 
 
-def in_words(share: float, column: str | None) -> str:
+def _in_words(share: float, column: str | None) -> str:
     """A hold-out for a message."""
     return f"a share of {share!r} by " + ("position" if column is None else f"column {column!r}")
