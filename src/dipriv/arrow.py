@@ -64,8 +64,8 @@ def meaning(arrow_type: pa.DataType) -> str:
     return "date" if pt.is_date(arrow_type) else str(arrow_type)
 
 
-def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None) -> Cells:
-    """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused."""
+def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None, hold: bool = False) -> Cells:
+    """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused, or held to the largest finite numbers."""
     nulls = _nulls(array)
     if labels is not None:
         return Cells(_codes(array, labels), _missing(nulls))
@@ -79,7 +79,9 @@ def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None) -> Cel
         missing = np.zeros(len(values), dtype=np.uint8) if missing is None else missing
         missing[not_a_number] = NAN
         values = np.where(not_a_number, values.dtype.type(0), values)
-    if has_infinity:
+    if has_infinity and hold:
+        values = np.clip(values, -np.finfo(values.dtype).max, np.finfo(values.dtype).max)
+    elif has_infinity:
         raise InputError(
             f"column {name!r} holds infinite values; dipriv takes finite numbers and nulls.",
             "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",

@@ -138,6 +138,20 @@ def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Ar
     """
     if column.storage.family != "label":
         return None
+    labels = declared_labels(column, declared)
+    if labels is None or column.labels is None:
+        return distinct_labels(reference.array(column.name)) if labels is None else labels
+    seen = distinct_labels(reference.array(column.name))
+    if not set(seen.to_pylist()) <= set(labels.to_pylist()):
+        raise SchemaError(
+            f"column {column.name!r}: reference rows hold labels outside its {len(labels)} levels.",
+            "Complete the levels, or correct the rows.",
+        )
+    return labels.filter(pc.is_in(labels, value_set=seen.cast(labels.type)))
+
+
+def declared_labels(column: Column, declared: Kind | None) -> pa.Array | None:
+    """The labels that the type of a label column or the schema lists; None where neither does."""
     levels = declared.levels if isinstance(declared, Categorical) else None
     if column.labels is not None:
         if levels is not None and levels != column.label_values:
@@ -146,18 +160,12 @@ def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Ar
                 f"{len(column.labels)} categories of its type.",
                 "Leave the levels out, or change the column's categories.",
             )
-        seen = distinct_labels(reference.array(column.name))
-        if not set(seen.to_pylist()) <= set(column.labels.to_pylist()):
-            raise SchemaError(
-                f"column {column.name!r}: reference rows hold labels outside its {len(column.labels)} levels.",
-                "Complete the levels, or correct the rows.",
-            )
-        return column.labels.filter(pc.is_in(column.labels, value_set=seen.cast(column.labels.type)))
-    if levels is not None:
-        if not all(isinstance(level, str) for level in levels):
-            raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
-        return pa.array(levels, pa.large_string())
-    return distinct_labels(reference.array(column.name))
+        return column.labels
+    if levels is None:
+        return None
+    if not all(isinstance(level, str) for level in levels):
+        raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
+    return pa.array(levels, pa.large_string())
 
 
 def _with_levels(kind: Kind, labels: pa.Array | None) -> Kind:

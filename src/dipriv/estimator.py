@@ -16,20 +16,25 @@ from dipriv.errors import DisclosureError, InputError
 from dipriv.fingerprint import fingerprint_of
 from dipriv.guarantee import check_epsilon
 from dipriv.identifying import refuse_free_text
+from dipriv.private.domains import Rows
 from dipriv.promise import Origin, local_promise, promise
 from dipriv.randomness import Rng, source
+from dipriv.references import Private
 
 
 class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Distribution-invariant privatization as a transformer.
 
-    `fit(reference_rows)` learns the reference; `transform(rows)` releases *other* rows. With a known law or a public
-    table nothing is learned from the rows given to `fit`, and `fit_transform` is allowed.
+    `fit(rows)` learns the reference, under a part of ε if it is private; `transform(rows)` releases rows, the same or
+    others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
+    *other* rows.
 
-    Parameters are those of `dipriv.privatize`; "holdout" means that the rows given to `fit` are the hold-out.
+    Parameters are those of `dipriv.privatize`.
 
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).normal(size=(400, 2))
+    >>> DIP(epsilon=1.0).fit_transform(rows).shape
+    (400, 2)
     >>> DIP(epsilon=1.0, reference="holdout").fit(rows[:100]).transform(rows[100:]).shape
     (300, 2)
     """
@@ -64,14 +69,32 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         declared = release.as_schema(self.schema, names)
         facts = [table.column(name) for name in names]
         bits = source(self.rng)
-        rows = None if recipe.source == "nothing" else table
-        if self.public is not None:
-            rows = release.public_rows(self.public, recipe)
-        elif rows is not None:
-            refuse_free_text(rows, names, declared, self.keep)
-        self.fitted_ = fitting.fit(recipe, noise, epsilon, facts, declared, rows, bits.child("fit"))
-        self.origin_ = Origin("public" if self.public is not None else "law" if rows is None else "fit")
-        self.guarantee_ = promise(recipe, noise, self.fitted_, self.origin_, self.keep, secure=bits.secure)
+        self._basis: fitting.Fitted | fitting.PrivatePlan
+        if isinstance(recipe, Private):
+            held = table.holding_infinities()
+            rows = Rows(held.rows, lambda: [held])
+            self._basis = fitting.plan_private(recipe, noise, epsilon, facts, declared, rows)
+            self.fitted_ = self._basis.fit(rows, bits.child("fit"))
+            self.origin_ = Origin("private")
+        else:
+            self.origin_ = Origin(
+                "public" if self.public is not None else "law" if recipe.source == "nothing" else "fit"
+            )
+            read = release.public_rows(self.public, recipe) if self.public is not None else table
+            if self.origin_.source == "fit":
+                refuse_free_text(read, names, declared, self.keep)
+            self._basis = self.fitted_ = fitting.fit(
+                release.as_rows_recipe(recipe),
+                noise,
+                epsilon,
+                facts,
+                declared,
+                None if self.origin_.source == "law" else read,
+                bits.child("fit"),
+            )
+        self.guarantee_ = promise(
+            recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure
+        )
         self.schema_ = self.fitted_.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -83,6 +106,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Release the rows `X`: same library, dtypes, row order and index."""
         check_is_fitted(self, "fitted_")
         table = tables.read(X)
+        table = table.holding_infinities() if self.origin_.source == "private" else table
         tables.check_names(self.keep, table.names, "keep")
         self.fitted_.check(table)
         if table.names != tuple(self.feature_names_in_):
@@ -106,12 +130,12 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.fitted_.release_batches(batches, self.keep, source(self.rng).child("noise"))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit and transform the same rows: only for a known law or a public table."""
+        """Fit and transform the same rows: with a private reference, a known law or a public table."""
         recipe = release.as_recipe(self.reference, self.public)
-        if self.public is None and recipe.source != "nothing":
+        if self.public is None and recipe.source in ("rows", "groups"):
             raise DisclosureError(
                 "fit_transform would release the rows that the reference is fitted on.",
-                "Fit on some rows and transform others, give public=table, or use dipriv.privatize.",
+                'Use reference="private", or fit on some rows and transform others.',
             )
         return self.fit(X, y).transform(X)
 
@@ -122,16 +146,17 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([name for name in self.feature_names_in_ if name in out], dtype=object)
 
     def export_local(self, path: str | Path) -> None:
-        """Write the fitted reference for use where the data is (appendix S3); only for public references."""
+        """Write the fitted reference for use where the data is (appendix S3); only if it is private or public."""
         check_is_fitted(self, "fitted_")
         if not self.origin_.is_public:
             raise DisclosureError(
                 "this reference was fitted on rows that are not known to be public: it contains their values, and "
                 "exporting it would publish them.",
-                "Fit with public=table or a known law, and export that.",
+                'Fit with reference="private", public=table or a known law, and export that.',
             )
         recipe, noise = release.as_recipe(self.reference, self.public), release.as_kernel(self.kernel)
-        local.save(path, self.fitted_, local_promise(recipe, noise, self.fitted_, self.origin_))
+        said = local_promise(recipe, noise, self._basis, self.origin_, self.fitted_.kernel.epsilon)
+        local.save(path, self.fitted_, said)
 
     def _is_reference(self, table: tables.Table) -> bool:
         return fingerprint_of(table.batch().select(list(self.fitted_.names)), self._key) == self._seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.jit import announce_compilation
 from dipriv.kernels import Kernel, KernelRecipe
 from dipriv.mechanism import Chain, compose, encode
+from dipriv.private.domains import Domain, Rows, domains
+from dipriv.private.learn import learn
 from dipriv.randomness import Bits, Draws
-from dipriv.references import Grouped, Order, Recipe, ReferenceRows, draw_order
+from dipriv.references import Grouped, Order, Private, ReferenceRows, RowsRecipe, draw_order
 from dipriv.schema import Schema
 from dipriv.tables import Column, Table, check_names, distinct_labels, group_codes, read
 
@@ -97,8 +100,56 @@ class Fitted:
         return codes
 
 
+@dataclass(frozen=True, eq=False)
+class PrivatePlan:
+    """All that is fixed before a private reference is learned: nothing in it depends on the rows but public labels."""
+
+    recipe: Private
+    kernel: KernelRecipe
+    columns: tuple[Domain, ...]
+    declared: tuple[str, ...]
+    of_reference: Fraction
+    of_rows: float
+    by: None = None
+
+    @property
+    def read_labels(self) -> tuple[str, ...]:
+        """The columns whose labels were read from the rows."""
+        return tuple(column.name for column in self.columns if column.has_read_labels)
+
+    def fit(self, rows: Rows, bits: Bits) -> Fitted:
+        """Learn the reference from these rows."""
+        announce_compilation()
+        learned = learn(self.columns, rows, self.of_reference, self.recipe.target, bits)
+        chained = [self.columns[position].name for position in learned.order]
+        kernel = self.kernel.build(self.of_rows, chained)
+        return Fitted(learned.columns, learned.reference, kernel, learned.order, declared=self.declared)
+
+
+def plan_private(
+    recipe: Private,
+    kernel: KernelRecipe,
+    epsilon: float,
+    facts: Sequence[Column],
+    schema: Schema,
+    rows: Rows,
+    *,
+    apart: bool = False,
+) -> PrivatePlan:
+    """Divide ε between reference and rows; both have all of it where they are `apart`, in different rows."""
+    names = [column.name for column in facts]
+    if recipe.target is not None:
+        check_names([recipe.target], names, "target")
+    found = tuple(domains(facts, schema, rows, strict=recipe.strict))
+    if apart:
+        return PrivatePlan(recipe, kernel, found, tuple(schema), Fraction(epsilon), epsilon)
+    of_rows = float(Fraction(epsilon) * (1 - recipe.share(len(found))))
+    kernel.build(of_rows, names)  # refuses wrong shares and budgets that are too small before anything is learned
+    return PrivatePlan(recipe, kernel, found, tuple(schema), Fraction(epsilon) - Fraction(of_rows), of_rows)
+
+
 def fit(
-    recipe: Recipe,
+    recipe: RowsRecipe,
     kernel: KernelRecipe,
     epsilon: float,
     facts: Sequence[Column],

@@ -96,11 +96,24 @@ def refuse_free_text(table: Table, names: Sequence[str], schema: Schema, keep: S
         if name in keep or listed or name not in table.names:
             continue
         if (why := _why_free_text(table, name)) is not None:
-            raise SchemaError(
-                f"column {name!r} looks like free text: {why}.",
-                "Drop it (columns=[...] or --drop), keep it as it is, unprotected (keep=[...] or --keep), or declare "
-                "its public labels in a schema: Categorical(levels=...).",
-            )
+            raise _free_text(name, why)
+
+
+def refuse_free_text_labels(column: Column, labels: pa.Array, rows: int) -> None:
+    """The same by the labels alone, where these and the number of rows are public."""
+    if not holds_text(column):
+        return
+    counts = Counts(labels.cast(pa.large_string()), np.zeros(len(labels), dtype=np.int64), rows)
+    if (why := _why_long_or_distinct(counts)) is not None:
+        raise _free_text(column.name, why)
+
+
+def _free_text(name: str, why: str) -> SchemaError:
+    return SchemaError(
+        f"column {name!r} looks like free text: {why}.",
+        "Drop it (columns=[...] or --drop), keep it as it is, unprotected (keep=[...] or --keep), or declare "
+        "its public labels in a schema: Categorical(levels=...).",
+    )
 
 
 def warning(table: Table, column: Column, kind: Kind, counts: Counts) -> Warned | None:
@@ -130,9 +143,10 @@ def warning(table: Table, column: Column, kind: Kind, counts: Counts) -> Warned 
 
 def _why_free_text(table: Table, name: str) -> str | None:
     column = table.column(name)
-    if not holds_text(column):
-        return None
-    counts = count(table, column)
+    return _why_long_or_distinct(count(table, column)) if holds_text(column) else None
+
+
+def _why_long_or_distinct(counts: Counts) -> str | None:
     if counts.over(FREE_TEXT_DISTINCT):
         return f"{counts.distinct} of {counts.present} values are distinct, over {FREE_TEXT_DISTINCT:.0%}"
     if _are_long(counts):

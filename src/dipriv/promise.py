@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dipriv.fitting import Fitted
+from dipriv.fitting import Fitted, PrivatePlan
 from dipriv.guarantee import Guarantee
 from dipriv.kernels import KernelRecipe
 from dipriv.references import Recipe
@@ -17,14 +17,15 @@ from dipriv.unit import Unit
 class Origin:
     """Where the reference came from, and how many rows were held out for it and released."""
 
-    source: Literal["law", "public", "holdout", "groups", "fit"]
+    source: Literal["law", "public", "private", "holdout", "groups", "fit"]
     held: int = 0
     released: int = 0
     split_by: str | None = None
 
     @property
     def is_public(self) -> bool:
-        return self.source in ("law", "public")
+        """Whether the reference may be published: it is public, or was learned under differential privacy."""
+        return self.source in ("law", "public", "private")
 
     @property
     def protects(self) -> str:
@@ -40,41 +41,45 @@ class Origin:
 def promise(
     recipe: Recipe,
     kernel: KernelRecipe,
-    fitted: Fitted,
+    basis: Fitted | PrivatePlan,
     origin: Origin,
     keep: Sequence[str],
     *,
+    epsilon: float,
     secure: bool,
     unit: Unit | None = None,
-    epsilon: float | None = None,
 ) -> Guarantee:
-    """The guarantee of a release from one table; with a unit, of all rows of a person, which share `epsilon`."""
+    """The guarantee of a release from one table; with a unit, of all rows of a person, which share ε."""
     row = Guarantee(
-        epsilon=fitted.kernel.epsilon,
+        epsilon=epsilon,
         protects=origin.protects,
         kernel=kernel.describe(),
-        reference=_reference(recipe, origin),
-        conditions=(*_reference_conditions(recipe, fitted, origin), *_table_conditions(fitted, origin, keep, unit)),
+        reference=_reference(recipe, basis, origin),
+        conditions=(*_reference_conditions(recipe, basis, origin), *_table_conditions(basis, origin, keep, unit)),
         secure_randomness=secure,
     )
-    if unit is None or epsilon is None:
+    if unit is None:
         return row
-    return replace(row, epsilon=epsilon, unit=unit.describe(), neighbours=f"replace the rows of one {unit.column!r}")
+    return replace(row, unit=unit.describe(), neighbours=f"replace the rows of one {unit.column!r}")
 
 
-def local_promise(recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: Origin) -> Guarantee:
-    """The guarantee of an exported public reference that owners apply to their own records (Definition S1)."""
+def local_promise(
+    recipe: Recipe, kernel: KernelRecipe, basis: Fitted | PrivatePlan, origin: Origin, epsilon: float
+) -> Guarantee:
+    """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
+    learned = isinstance(basis, PrivatePlan)
     return Guarantee(
-        epsilon=fitted.kernel.epsilon,
+        epsilon=epsilon,
         protects="the owner of a record, from everyone else, the collector included",
         kernel=kernel.describe(),
-        reference=_reference(recipe, origin),
+        reference=recipe.describe() if learned else _reference(recipe, basis, origin),
         conditions=(
-            *_reference_conditions(recipe, fitted, origin),
+            *_reference_conditions(recipe, basis, origin),
             *(
-                [f"what the schema declares is public, for {', '.join(map(repr, fitted.declared))}"]
-                * bool(fitted.declared)
+                [f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}"]
+                * bool(basis.declared)
             ),
+            *(["the record is not among the rows that the reference was learned from, or their ε is added"] * learned),
             "the record is privatized once, where it is: each further release of it adds its ε",
         ),
         model="local",
@@ -83,17 +88,24 @@ def local_promise(recipe: Recipe, kernel: KernelRecipe, fitted: Fitted, origin: 
     )
 
 
-def _reference(recipe: Recipe, origin: Origin) -> str:
+def _reference(recipe: Recipe, basis: Fitted | PrivatePlan, origin: Origin) -> str:
+    if isinstance(basis, PrivatePlan):
+        if origin.held:
+            return f"{recipe.describe()} from {origin.held} other rows under the same ε"
+        of_reference = float(basis.of_reference)
+        return f"{recipe.describe()}, ε = {of_reference:.4g} of each row; the kernel has ε = {basis.of_rows:.4g}"
     return recipe.describe() + (", a public table" if origin.source == "public" else "")
 
 
-def _reference_conditions(recipe: Recipe, fitted: Fitted, origin: Origin) -> list[str]:
+def _reference_conditions(recipe: Recipe, basis: Fitted | PrivatePlan, origin: Origin) -> list[str]:
+    if isinstance(basis, PrivatePlan):
+        return [f"the labels met in {', '.join(map(repr, basis.read_labels))} are public"] * bool(basis.read_labels)
     if origin.source == "law":
         return ["the law was stated without looking at these rows"]
     if origin.source == "public":
         return ["the public table is public indeed, and was not made from these rows"]
     said = ["reference rows are never released, and any further release holds out the same rows"]
-    if recipe.exposes(len(fitted.order)):
+    if recipe.exposes(len(basis.order)):
         said.append(
             "it is accepted that released rows lie close to single reference rows, which may so be published nearly "
             "verbatim"
@@ -102,11 +114,11 @@ def _reference_conditions(recipe: Recipe, fitted: Fitted, origin: Origin) -> lis
     return said
 
 
-def _table_conditions(fitted: Fitted, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
+def _table_conditions(basis: Fitted | PrivatePlan, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
     said = ["column names and types, the number and order of the rows, and any index are public"]
-    if fitted.declared:
-        said.append(f"what the schema declares is public, for {', '.join(map(repr, fitted.declared))}")
-    if any(column.facts.labels is not None for column in fitted.columns):
+    if basis.declared:
+        said.append(f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}")
+    if any(column.facts.labels is not None for column in basis.columns):
         said.append("the categories listed in the types of columns are public")
     if keep:
         said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")
@@ -117,9 +129,9 @@ def _table_conditions(fitted: Fitted, origin: Origin, keep: Sequence[str], unit:
             f"which rows belong together in {unit.column!r}, and how many, is public; of each only {unit.rows} rows, "
             "picked at random, are released"
         )
-    elif fitted.by is not None:
+    elif basis.by is not None:
         said.append(
-            f"column {fitted.by!r}, which says whose reference a row uses, is public; rows are protected one by one, "
+            f"column {basis.by!r}, which says whose reference a row uses, is public; rows are protected one by one, "
             "several rows of one group not together"
         )
     else:

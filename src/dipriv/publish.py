@@ -1,8 +1,9 @@
 """From a file to a published file: the same path as `release.privatize`, in passes over batches.
 
 First pass: CSV types settle, rows are counted, and the ledger recognizes the data set. Second pass: the hold-out rows
-are gathered. Then the reference is fitted, ε is spent in the ledger, and a last pass releases batch by batch into a
-file that appears whole or not at all, beside a note on what is promised. Memory holds the reference rows and a batch.
+are gathered, where there are any. Then ε is spent in the ledger; a private reference is learned in a few passes; and a
+last pass releases batch by batch into a file that appears whole or not at all, beside a note on what is promised.
+Memory holds the hold-out and a batch.
 """
 
 from __future__ import annotations
@@ -21,16 +22,28 @@ from numpy.typing import NDArray
 
 from dipriv import __version__, fitting, tables
 from dipriv.account import Account, open_account
-from dipriv.errors import InputError, ReferenceRowsError
+from dipriv.errors import InputError
 from dipriv.files import MisfitError, Sink, Source, write_text
 from dipriv.fitting import Fitted
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.identifying import refuse_free_text
 from dipriv.ledger import Ledger
+from dipriv.private.domains import Rows
 from dipriv.promise import Origin, promise
 from dipriv.randomness import Bits, Rng, source
-from dipriv.references import Recipe
-from dipriv.release import as_kernel, as_recipe, as_schema, as_unit, new_split, public_rows, select, unit_keys
+from dipriv.references import Private, Recipe
+from dipriv.release import (
+    as_kernel,
+    as_recipe,
+    as_rows_recipe,
+    as_schema,
+    as_unit,
+    check_sides,
+    new_split,
+    public_rows,
+    select,
+    unit_keys,
+)
 from dipriv.schema import Schema
 from dipriv.split import Split
 from dipriv.tables import Mask, Table
@@ -56,6 +69,9 @@ class Request:
     public: Any = field(default=None, repr=False)
     unit: str | None = None
     rows_per_unit: int = 10
+    target: str | None = None
+    reference_share: float | None = None
+    strict: bool = False
     ledger: Ledger | None = None
     dataset: str | None = None
     rng: Rng = None
@@ -87,7 +103,7 @@ class Published:
 def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled: bool = False) -> Published:
     """Privatize a file into another; `sampled` keeps matching rows of both for a report."""
     epsilon = check_epsilon(request.epsilon)
-    recipe, noise = as_recipe(request.reference, request.public), as_kernel(request.kernel)
+    recipe, noise = _recipe(request), as_kernel(request.kernel)
     who = as_unit(request.unit, request.rows_per_unit, recipe)
     bits = source(request.rng)
     aside = {*request.keep, *request.drop, request.unit}
@@ -97,27 +113,65 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
     declared = as_schema(None if request.schema is None else _without_columns(request.schema, aside), names)
     facts = [stream.first.column(name) for name in names]
     split = None
-    if request.public is None and recipe.source != "nothing":
+    is_private = isinstance(recipe, Private)
+    if request.public is None and recipe.source != "nothing" and not (is_private and request.holdout is None):
         split = new_split(account, request.holdout, request.unit, bits)
     chosen, held, reference = _second_pass(request, stream, recipe, split, who, bits, tick)
-    if split is not None and reference is not None:
-        refuse_free_text(reference, names, declared, request.keep)
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
-    fitted = fitting.fit(recipe, noise, row_epsilon, facts, declared, reference, bits.child("fit"))
+    basis: fitting.Fitted | fitting.PrivatePlan
+    if isinstance(recipe, Private):
+        rows = _rows(stream, reference, chosen, tick)
+        basis = fitting.plan_private(recipe, noise, row_epsilon, facts, declared, rows, apart=split is not None)
+    else:
+        if split is not None and reference is not None:
+            refuse_free_text(reference, names, declared, request.keep)
+        use = as_rows_recipe(recipe)
+        basis = fitting.fit(use, noise, row_epsilon, facts, declared, reference, bits.child("fit"))
     released = stream.rows - held if chosen is None else int(chosen.sum())
-    origin = Origin(_origin(request, split), held, released, split.by if split else None)
-    said = promise(recipe, noise, fitted, origin, request.keep, secure=bits.secure, unit=who, epsilon=epsilon)
+    origin = Origin(_origin(request, recipe, split), held, released, split.by if split else None)
+    said = promise(recipe, noise, basis, origin, request.keep, epsilon=epsilon, secure=bits.secure, unit=who)
     if table.format in ("csv", "tsv"):
         said = replace(said, conditions=(*said.conditions, TYPES_READ))
-    kinds = {name: fitted.schema[name].name + (" (declared)" if name in declared else "") for name in fitted.schema}
-    done = Published(
-        said, stream.rows, released, stream.rows - held - released, kinds, account.name if account else None
-    )
+    done = Published(said, stream.rows, released, stream.rows - held - released, {}, account.name if account else None)
     with sink, nullcontext(lambda rows: None) if account is None else account.spending(said, sink.name) as spent:
+        fitted = basis if isinstance(basis, fitting.Fitted) else basis.fit(rows, bits.child("fit"))
+        schema = fitted.schema
+        kinds = {name: schema[name].name + (" (declared)" if name in declared else "") for name in schema}
+        done = replace(done, columns=kinds)
         sample = _last_pass(request, stream, sink, fitted, split, chosen, bits, done, tick, sampled)
         _finish(sink, done)
         spent(released)
     return replace(done, sample=sample)
+
+
+def _recipe(request: Request) -> Recipe:
+    """The reference that is asked for."""
+    recipe = as_recipe(request.reference, request.public)
+    if isinstance(recipe, Private):
+        return Private(request.target, request.reference_share, request.strict)
+    if request.target is not None or request.reference_share is not None or request.strict:
+        raise InputError(
+            "a target, a share of ε for the reference, or strict is given, but the reference is not private.",
+            "Leave them out, or use the private reference.",
+        )
+    return recipe
+
+
+def _rows(stream: _Stream, reference: Table | None, chosen: Mask | None, tick: Tick) -> Rows:
+    """The rows that a private reference is learned from: the hold-out, else all that are released."""
+    if reference is not None:
+        held = reference.holding_infinities()
+        return Rows(held.rows, lambda: [held])
+    count = stream.rows if chosen is None else int(chosen.sum())
+
+    def read() -> Iterator[Table]:
+        for position, table in stream.tables():
+            some = None if chosen is None else chosen[position : position + table.rows]
+            if some is None or some.any():
+                yield table if some is None or some.all() else table.take(some)
+            tick("learning", position + table.rows, stream.rows)
+
+    return Rows(count, read)
 
 
 @dataclass(frozen=True)
@@ -128,13 +182,15 @@ class _Stream:
     rows: int
     first: Table
     drop: tuple[str, ...]
+    holds_infinities: bool
 
     def tables(self) -> Iterator[tuple[int, Table]]:
         """Each batch with the position of its first row."""
         position = 0
         for batch in self.source.batches():
             if batch.num_rows:
-                yield position, tables.read(_without(batch, self.drop))
+                table = tables.read(_without(batch, self.drop))
+                yield position, table.holding_infinities() if self.holds_infinities else table
                 position += batch.num_rows
 
 
@@ -146,6 +202,7 @@ class _FirstPass:
     drop: tuple[str, ...]
     unreleased: tuple[str, ...]
     tick: Tick
+    holds_infinities: bool
     rows: int = 0
     first: pa.RecordBatch | None = None
 
@@ -157,7 +214,8 @@ class _FirstPass:
                 self.source = self.source.settled(batch)
             if batch.num_rows:
                 self.first = self.first or _without(batch, self.drop)
-                refuse_infinities(_without(batch, self.unreleased))
+                if not self.holds_infinities:
+                    refuse_infinities(_without(batch, self.unreleased))
                 self.rows += batch.num_rows
                 self.tick("reading", self.rows, expected)
                 yield batch
@@ -166,7 +224,8 @@ class _FirstPass:
 def _first_pass(request: Request, table: Source, tick: Tick) -> tuple[_Stream, Account | None]:
     """Settle types, count rows, recognize the data set; starts again when a CSV column turns out to be wider."""
     unreleased = (*request.drop, *request.keep)
-    seen, account = _FirstPass(table, request.drop, unreleased, tick), None
+    holds = request.reference == "private" and request.public is None
+    seen, account = _FirstPass(table, request.drop, unreleased, tick, holds), None
     while True:
         try:
             if request.ledger is not None:
@@ -175,11 +234,11 @@ def _first_pass(request: Request, table: Source, tick: Tick) -> tuple[_Stream, A
                 for _ in seen.batches():
                     pass
         except MisfitError as misfit:
-            seen = _FirstPass(seen.source.widened(misfit.column), request.drop, unreleased, tick)
+            seen = _FirstPass(seen.source.widened(misfit.column), request.drop, unreleased, tick, holds)
             continue
         if seen.first is None or not seen.rows:
             raise InputError(f"{table.name} has no rows.", "Give a table with at least one row.")
-        return _Stream(seen.source, seen.rows, tables.read(seen.first), request.drop), account
+        return _Stream(seen.source, seen.rows, tables.read(seen.first), request.drop, holds), account
 
 
 def _second_pass(
@@ -205,11 +264,7 @@ def _second_pass(
     held = np.concatenate(masks)
     if split is not None:
         rows = pa.concat_tables(held_rows)
-        if not 0 < rows.num_rows < stream.rows:
-            raise ReferenceRowsError(
-                f"the hold-out has {rows.num_rows} of {stream.rows} rows; both sides need some.",
-                "Use a larger table or another --holdout, or give a public table with --public.",
-            )
+        check_sides(rows.num_rows, stream.rows)
         reference = tables.read(rows)
     if who is None:
         return None, int(held.sum()), reference
@@ -288,9 +343,11 @@ def _free(table: Table, position: int, split: Split | None, chosen: Mask | None)
     return None if split is None else ~split.held_out(table, position)
 
 
-def _origin(request: Request, split: Split | None) -> Literal["law", "public", "holdout"]:
+def _origin(request: Request, recipe: Recipe, split: Split | None) -> Literal["law", "public", "private", "holdout"]:
     if request.public is not None:
         return "public"
+    if isinstance(recipe, Private):
+        return "private"
     return "law" if split is None else "holdout"
 
 

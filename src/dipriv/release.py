@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,10 @@ from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.identifying import refuse_free_text
 from dipriv.kernels import KernelRecipe, Laplace
+from dipriv.private.domains import Rows
 from dipriv.promise import Origin, promise
 from dipriv.randomness import Bits, Rng, source
-from dipriv.references import Empirical, Grouped, Recipe
+from dipriv.references import Empirical, Grouped, Private, Recipe, RowsRecipe
 from dipriv.schema import Kind, Schema
 from dipriv.split import Split
 from dipriv.tables import Mask, Table
@@ -85,13 +86,15 @@ def privatize(
     ----------
     frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
     epsilon : total privacy budget of a row, over all its columns; of all rows of a person with `unit`.
-    reference : "holdout" (empirical distribution of a random hold-out that is not released) or a recipe from
+    reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
+        "holdout" (empirical distribution of a random hold-out that is not released, nor protected) or a recipe from
         `dipriv.references`; with `public`, the empirical distribution of that table unless told otherwise.
     kernel : "laplace", or `dipriv.kernels.Laplace(shares)` to weigh the columns.
-    schema : kinds of columns that are public facts; the others are read from the reference rows.
+    schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
     columns : the columns to privatize and release; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
-    holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release.
+    holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release. Given
+        with a private reference, that is learned from the hold-out with all of ε, and the other rows are released.
     public : a public table with the same columns; the reference is fitted on it and every row is released.
     unit, rows_per_unit : the column that says whose a row is: all rows of a person then share ε. Of each person at most
         so many rows are released, picked at random. The column itself is not released unless it is kept.
@@ -101,7 +104,7 @@ def privatize(
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
-    >>> release = privatize(table, epsilon=1.0, reference="holdout")
+    >>> release = privatize(table, epsilon=1.0)
     >>> list(release.data.columns), release.guarantee.epsilon
     (['age', 'smokes'], 1.0)
     """
@@ -110,7 +113,9 @@ def privatize(
     who = as_unit(unit, rows_per_unit, recipe)
     bits = source(rng)
     table = tables.read(frame)
-    holds_out = public is None and recipe.source != "nothing"
+    is_private = isinstance(recipe, Private)
+    table = table.holding_infinities() if is_private else table
+    holds_out = public is None and recipe.source != "nothing" and not (is_private and holdout is None and split is None)
     check_split(split, holds_out, who)
     names = select(table, columns, keep, aside=(getattr(recipe, "by", None), split.by if split else None, unit))
     declared = as_schema(schema, names)
@@ -125,27 +130,32 @@ def privatize(
             )
         account = open_account(ledger, dataset, [table.batch()], None)
     held, chosen = np.zeros(table.rows, dtype=bool), np.ones(table.rows, dtype=bool)
-    fitted_on: Table | None = None
-    source_of: Literal["law", "public", "holdout", "groups"] = "law"
-    if public is not None:
-        fitted_on, source_of = public_rows(public, recipe), "public"
-    elif holds_out:
+    source_of: Literal["law", "public", "private", "holdout", "groups"] = "law"
+    if holds_out:
         split = split or new_split(account, holdout, unit, bits)
         source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
         held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
-        fitted_on = _hold_out(table, held)
+        check_sides(int(held.sum()), table.rows)
     if who is not None:
         chosen = who.kept(*unit_keys(who, table, bits))
-        fitted_on = _hold_out(table, held & chosen) if source_of == "holdout" else fitted_on
-    if holds_out and fitted_on is not None:
-        refuse_free_text(fitted_on, names, declared, keep)
+    source_of = "public" if public is not None else "private" if is_private else source_of
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
-    fitted = fitting.fit(recipe, noise, row_epsilon, facts, declared, fitted_on, bits.child("fit"))
+    learned_from = _some_of(table, (held if holds_out else ~held) & chosen)
+    basis: fitting.Fitted | fitting.PrivatePlan
+    if isinstance(recipe, Private):
+        rows = Rows(learned_from.rows, lambda: [learned_from])
+        basis = fitting.plan_private(recipe, noise, row_epsilon, facts, declared, rows, apart=holds_out)
+    else:
+        fitted_on = public_rows(public, recipe) if public is not None else learned_from if holds_out else None
+        if holds_out:
+            refuse_free_text(learned_from, names, declared, keep)
+        basis = fitting.fit(as_rows_recipe(recipe), noise, row_epsilon, facts, declared, fitted_on, bits.child("fit"))
     free = ~held & chosen
-    released = table if free.all() else table.take(free)
+    released = _some_of(table, free)
     origin = Origin(source_of, int(held.sum()), released.rows, split.by if split else None)
-    said = promise(recipe, noise, fitted, origin, keep, secure=bits.secure, unit=who, epsilon=epsilon)
+    said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure, unit=who)
     with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
+        fitted = basis if isinstance(basis, fitting.Fitted) else basis.fit(rows, bits.child("fit"))
         data = fitted.release(released, keep, bits.child("noise"), progress)
         done(released.rows)
     return Release(data, said, fitted.schema, free, split if held.any() else None)
@@ -166,11 +176,7 @@ def as_recipe(reference: ReferenceLike, public: Any = None) -> Recipe:
     if reference == "private" and public is not None:
         return Empirical()
     if reference == "private":
-        raise InputError(
-            'reference="private" (every row protected, no hold-out) is not available in this version.',
-            'Use reference="holdout": ε then protects the released rows, while the hold-out rows, which the reference '
-            "is fitted on, have no formal protection. Or give public=table or a known law, which protect every row.",
-        )
+        return Private()
     if reference == "holdout":
         return Empirical()
     if isinstance(reference, str | type) or not hasattr(reference, "kinds"):
@@ -178,9 +184,16 @@ def as_recipe(reference: ReferenceLike, public: Any = None) -> Recipe:
             f"reference={reference!r} is unknown."
             if isinstance(reference, str)
             else f"a {type(reference).__name__} is not a reference.",
-            'Use "holdout", or Known, Empirical, Parametric or Grouped from dipriv.references.',
+            'Use "private", "holdout", or Private, Known, Empirical, Parametric or Grouped from dipriv.references.',
         )
     return reference
+
+
+def as_rows_recipe(recipe: Recipe) -> RowsRecipe:
+    """A recipe that is fitted on rows, or on none."""
+    if not hasattr(recipe, "fit"):
+        raise InputError(f"a {type(recipe).__name__} has no way to be fitted.", "Give it a fit method.")
+    return cast(RowsRecipe, recipe)
 
 
 def as_kernel(kernel: KernelLike) -> KernelRecipe:
@@ -280,13 +293,17 @@ def first_of_groups(table: Table, recipe: Grouped, split: Split) -> Mask:
     return rank < recipe.first
 
 
-def _hold_out(table: Table, held: Mask) -> Table:
-    if not held.any() or held.all():
+def check_sides(held: int, rows: int) -> None:
+    """A hold-out must leave some rows on both sides."""
+    if not 0 < held < rows:
         raise ReferenceRowsError(
-            f"the hold-out has {int(held.sum())} of {table.rows} rows; both sides need some.",
+            f"the hold-out has {held} of {rows} rows; both sides need some.",
             "Use a larger table or another holdout=..., give a public table, or state a known law.",
         )
-    return table.take(held)
+
+
+def _some_of(table: Table, rows: Mask) -> Table:
+    return table if rows.all() else table.take(rows)
 
 
 def public_rows(public: Any, recipe: Recipe) -> Table:

@@ -23,12 +23,16 @@ from dipriv.tables import Column
 _CLASSES: dict[str, type[Any]] = {
     item.__name__: item
     for item in (
+        codecs.BitsLine,
+        codecs.CellsCodec,
         codecs.LatticeCodec,
         codecs.LevelsCodec,
         codecs.MixedLine,
         codecs.NullsCodec,
         codecs.OneHotCodec,
+        codecs.RanksCodec,
         codecs.RealCodec,
+        codecs.StepsLine,
         kernels.LaplaceKernel,
         references.ContinuousLaw,
         references.Cubes,
@@ -37,6 +41,8 @@ _CLASSES: dict[str, type[Any]] = {
         references.IntegerLaw,
         references.LevelsLaw,
         references.Mixture,
+        references.Network,
+        references.Node,
         references.Normal,
         schema.Categorical,
         schema.Continuous,

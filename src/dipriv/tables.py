@@ -54,6 +54,8 @@ class Table:
         repr=False, default_factory=dict
     )
 
+    holds_infinities: bool = False
+    """Whether infinite numbers are held to the largest finite ones, instead of refused."""
     _numbers: dict[str, Cells] = field(repr=False, default_factory=dict)
     _cells: dict[str, Cells] = field(repr=False, default_factory=dict)
 
@@ -87,10 +89,14 @@ class Table:
         return self._numbers[name]
 
     def _read_numbers(self, name: str) -> Cells:
-        cells = cells_from_arrow(name, self._raw(name)[0], None)
+        cells = cells_from_arrow(name, self._raw(name)[0], None, self.holds_infinities)
         if self._nan_is_null(name) and cells.missing is not None:
             return Cells(cells.values, np.where(cells.missing == PRESENT, cells.missing, NULL).astype(np.uint8))
         return cells
+
+    def holding_infinities(self) -> Table:
+        """The same table, in which infinite numbers count as the largest finite ones: no refusal tells of them."""
+        return replace(self, holds_infinities=True, _numbers={}, _cells={})
 
     def take(self, rows: Mask) -> Table:
         """The rows of a whole table where the mask is true."""

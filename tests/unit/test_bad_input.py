@@ -17,7 +17,7 @@ from scipy import stats
 import dipriv
 from dipriv import InputError, ReferenceRowsError, SchemaError
 from dipriv.kernels import Laplace
-from dipriv.references import Empirical, Grouped, Known, Parametric
+from dipriv.references import Empirical, Grouped, Known, Parametric, Private
 from tests.unit.refusal import NUMBER, SECRET, privatize, refused
 
 ROWS = 60
@@ -231,11 +231,14 @@ def test_columns_and_keep_must_leave_something_to_do() -> None:
     refused(InputError, words, call=lambda: privatize(FRAME, keep=["pay"], columns=["pay"]))
 
 
-def test_the_private_reference_says_what_to_use_and_whom_that_protects() -> None:
-    words = 'reference="private"', 'reference="holdout"', "protects the released rows", "no formal protection"
-    refused(InputError, *words, call=lambda: privatize(FRAME, reference="private"))
-    refused(InputError, *words, call=lambda: dipriv.privatize(FRAME, 1.0))
-    refused(InputError, *words, call=lambda: dipriv.DIP(1.0).fit(FRAME))
+@pytest.mark.parametrize("share", [0, 1, -0.5, float("nan"), True, "half"], ids=repr)
+def test_the_reference_has_a_share_of_epsilon(share: Any) -> None:
+    refused(InputError, "reference_share=", "between 0 and 1", call=lambda: Private(reference_share=share))
+
+
+def test_a_target_is_a_column() -> None:
+    refused(InputError, "target is a int", call=lambda: Private(target=3))  # type: ignore[arg-type]
+    refused(InputError, "target names 'no such'", call=lambda: privatize(FRAME, reference=Private(target="no such")))
 
 
 @pytest.mark.parametrize("what", ["reference", "kernel"])

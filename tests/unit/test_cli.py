@@ -189,7 +189,9 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "idle option": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--rows-per-unit", "3"), 2, "without --unit"),
     "unknown unit": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--unit", "who"), 1, "'who'"),
     "unknown command": (("publish",), 2, "No such command"),
-    "private": (("privatize", "people.csv", "-o", "o.csv", "-e", "1"), 1, "holdout"),
+    "idle target": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--target", "pay"), 1, "not private"),
+    "unknown target": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--target", "who"), 1, "'who'"),
+    "strict": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--strict"), 1, "strict"),
 }  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_same_file, say, warn
-from dipriv.errors import InputError
 
 
 def privatize(
@@ -19,13 +18,24 @@ def privatize(
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
     reference: Annotated[
-        str, typer.Option(help="holdout (the paper's: hold-out rows exposed); private (every row) is to come.")
+        str, typer.Option(help="private (every row protected) or holdout (the paper's: hold-out rows exposed).")
     ] = "private",
+    target: Annotated[
+        str | None, typer.Option(help="Column of interest: its dependence on others is kept best.")
+    ] = None,
+    reference_share: Annotated[
+        float | None, typer.Option(help="Part of ε for the private reference [default: p/(p+1) for p columns].")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse text columns whose labels are not declared.")
+    ] = False,
     kernel: Annotated[str, typer.Option(help="The noise.")] = "laplace",
     schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Column to pass through unprotected (repeatable).")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
-    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out [default: 0.25].")] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of rows to hold out [default: none if private, else 0.25].")
+    ] = None,
     public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
     unit: Annotated[str | None, typer.Option(help="Column that says whose a row is: a person's rows share ε.")] = None,
     rows_per_unit: Annotated[
@@ -54,11 +64,6 @@ def privatize(
     from dipriv.ledger import Ledger
     from dipriv.publish import Request, publish
 
-    if reference == "private" and public is None:
-        raise InputError(
-            "the private reference, which protects every row, is not available in this version.",
-            "Use --reference holdout if the hold-out rows may be published as they are, or --public FILE.",
-        )
     _check_options(public=public, reference=reference, holdout=holdout, unit=unit, rows_per_unit=rows_per_unit)
     if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
         raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
@@ -82,6 +87,9 @@ def privatize(
         public=None if public is None else Source.open(public).read(),
         unit=unit,
         rows_per_unit=most,
+        target=target,
+        reference_share=reference_share,
+        strict=strict,
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
         rng=seed,
@@ -113,7 +121,7 @@ def privatize(
         tell(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
     if report is not None:
         tell(f"Report: {report} (contains statistics of the private data; do not publish).")
-    if no_ledger and public is None:
+    if no_ledger and reference == "holdout":
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
 
 

@@ -104,7 +104,7 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     `levels` is the number of labels where the cells are codes of labels; `reference` is None where a law is
     given and no rows are read.
     """
-    _check_family(name, kind, storage, lawful=reference is None)
+    check_family(name, kind, storage, lawful=reference is None)
     if isinstance(kind, Categorical) and kind.encoding == "onehot":
         return OneHotCodec(_levels(name, kind, storage, levels, reference), _kinds_missing(reference))
     codec = _fit_present(name, kind, storage, levels, reference)
@@ -200,17 +200,23 @@ def _levels(
             )
         distinct = few_levels(z)
         return np.unique(z) if distinct is None else distinct
-    stored = _stored(kind.levels, storage.dtype)
-    if stored is None:
-        raise SchemaError(
-            f"column {name!r}: some declared levels cannot be stored as {storage.label}.", "Correct the levels."
-        )
+    stored = stored_levels(name, kind.levels, storage)
     if z is not None and not _all_among(z, np.unique(stored)):
         raise SchemaError(
             f"column {name!r}: reference rows hold values outside its {len(stored)} declared levels.",
             "Complete the levels, or correct the rows.",
         )
     return np.unique(stored)
+
+
+def stored_levels(name: str, levels: Sequence[Level], storage: Storage) -> NDArray[Any]:
+    """Declared levels as the column stores them."""
+    stored = _stored(levels, storage.dtype)
+    if stored is None:
+        raise SchemaError(
+            f"column {name!r}: some declared levels cannot be stored as {storage.label}.", "Correct the levels."
+        )
+    return stored
 
 
 def _stored(levels: Sequence[Level], dtype: np.dtype[Any]) -> NDArray[Any] | None:
@@ -290,7 +296,8 @@ def _power_of_two(x: float) -> float:
     return float(np.exp2(np.ceil(np.log2(x)))) if np.isfinite(x) and x > 0 else 1.0
 
 
-def _check_family(name: str, kind: Kind, storage: Storage, lawful: bool) -> None:
+def check_family(name: str, kind: Kind, storage: Storage, lawful: bool) -> None:
+    """A declared kind must suit the column's type."""
     numeric = storage.family in ("integer", "real", "temporal") or (storage.family == "boolean" and lawful)
     if isinstance(kind, (Continuous, Discrete, Mixed)) and not numeric:
         raise SchemaError(

@@ -6,8 +6,10 @@ from dipriv.references.grouped import AtGroups, Grouped, GroupedCubes
 from dipriv.references.guide import Guide
 from dipriv.references.known import Independent, Known, Normal
 from dipriv.references.laws import ContinuousLaw, IntegerLaw, Law, LevelsLaw, Mixture
+from dipriv.references.network import Network, Node
 from dipriv.references.parametric import Parametric
-from dipriv.references.protocol import Order, Recipe, Reference, ReferenceRows, draw_order
+from dipriv.references.private import Private
+from dipriv.references.protocol import Order, Recipe, Reference, ReferenceRows, RowsRecipe, draw_order
 
 __all__ = [
     "AtGroups",
@@ -23,11 +25,15 @@ __all__ = [
     "Law",
     "LevelsLaw",
     "Mixture",
+    "Network",
+    "Node",
     "Normal",
     "Order",
     "Parametric",
+    "Private",
     "Recipe",
     "Reference",
     "ReferenceRows",
+    "RowsRecipe",
     "draw_order",
 ]

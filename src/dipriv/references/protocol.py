@@ -52,8 +52,8 @@ class Recipe(Protocol):
     """A description of how to come by a `Reference`: what users write."""
 
     @property
-    def source(self) -> Literal["nothing", "rows", "groups"]:
-        """What `fit` reads: no rows at all, reference rows, or the first rows of each group."""
+    def source(self) -> Literal["nothing", "rows", "groups", "private"]:
+        """What it reads: no rows at all, reference rows, the first rows of each group, or all rows, under ε."""
         ...
 
     @property
@@ -63,16 +63,20 @@ class Recipe(Protocol):
         """The kinds that the recipe itself dictates for these columns (a given law does)."""
         ...
 
-    def fit(self, rows: ReferenceRows) -> Any:
-        """The fitted reference; for groups, an object with `at(groups)`."""
-        ...
-
     def exposes(self, columns: int) -> bool:
         """Whether released rows with so many columns come close to single reference rows."""
         ...
 
     def describe(self) -> str:
         """A few words for the guarantee."""
+        ...
+
+
+class RowsRecipe(Recipe, Protocol):
+    """A recipe that is fitted on encoded rows; one whose source is "nothing" gets none."""
+
+    def fit(self, rows: ReferenceRows) -> Any:
+        """The fitted reference; for groups, an object with `at(groups)`."""
         ...
 
 

@@ -1,0 +1,218 @@
+"""One column at a time: its step, its cells and their masses, measured in a few passes over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv.codecs import PRESENT, Cells, CellsCodec, RanksCodec
+from dipriv.codecs.lines import BitsLine, Codes, Line
+from dipriv.private.counting import below, in_parallel
+from dipriv.private.domains import Domain, Rows
+from dipriv.private.margins import CLEAR, finest_step, missing_found, occupied, single_values, to_total
+from dipriv.private.noise import Counts, Purse
+from dipriv.private.privtree import PrivTree
+from dipriv.randomness import FloatArray
+
+OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 2), Fraction(1), Fraction(3)
+"""Weights of columns: two levels need little, and of numbers the cells must be found, too."""
+OF_STEP, OF_TREE = Fraction(1, 6), Fraction(1, 5)
+"""Of a column's budget: for finding its step, if that is open, and for its tree."""
+StatesCodec: TypeAlias = CellsCodec | RanksCodec
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A column's codec, the masses of its states, which add up to the number of rows, and its step."""
+
+    domain: Domain
+    codec: StatesCodec = field(repr=False)
+    masses: FloatArray = field(repr=False)
+    step: int = 0
+
+
+class _Learner(Protocol):
+    domain: Domain
+
+    @property
+    def ready(self) -> bool:
+        """Whether no further pass is needed."""
+        ...
+
+    def prepare(self) -> None:
+        """Before a pass."""
+        ...
+
+    def count(self, cells: Cells) -> Counts:
+        """Exact counts of some rows; those of several parts add up."""
+        ...
+
+    def take(self, counts: Counts) -> None:
+        """After a pass: the counts of all rows."""
+        ...
+
+    def law(self, rows: int) -> Law:
+        """The column's law, when it is ready."""
+        ...
+
+
+def weight(domain: Domain) -> Fraction:
+    """How much of the budget a column gets, beside the others: by public facts."""
+    if domain.levels is None:
+        return OF_NUMBERS
+    return OF_LEVELS if len(domain.levels) > 2 else OF_TWO_LEVELS
+
+
+def learn_columns(domains: Sequence[Domain], rows: Rows, epsilon: Fraction, purse: Purse) -> list[Law]:
+    """The laws of all columns, together under ε."""
+    weights = [weight(domain) for domain in domains]
+    budgets = [epsilon * own / sum(weights) for own in weights]
+    columns: list[_Learner] = [
+        _Levels(domain, budget, purse) if domain.levels is not None else _Numbers(domain, budget, purse, rows.count)
+        for domain, budget in zip(domains, budgets, strict=True)
+    ]
+    while waiting := [column for column in columns if not column.ready]:
+        for column in waiting:
+            column.prepare()
+        totals: list[Counts] | None = None
+        for table in rows.tables():
+            parts = in_parallel(lambda column: column.count(column.domain.cells(table)), waiting)  # noqa: B023
+            totals = parts if totals is None else [old + new for old, new in zip(totals, parts, strict=True)]
+        for column, counts in zip(waiting, totals or [], strict=True):
+            column.take(counts)
+    return [column.law(rows.count) for column in columns]
+
+
+@dataclass
+class _Levels:
+    """Listed levels: one histogram."""
+
+    domain: Domain
+    epsilon: Fraction
+    purse: Purse = field(repr=False)
+    noisy: FloatArray | None = field(repr=False, default=None)
+    scale: float = 0.0
+
+    @property
+    def ready(self) -> bool:
+        return self.noisy is not None
+
+    @property
+    def _codec(self) -> RanksCodec:
+        levels = self.domain.levels if self.domain.levels is not None else np.empty(0)
+        return RanksCodec(levels, np.arange(len(levels)), self.domain.missing)
+
+    def prepare(self) -> None:
+        pass
+
+    def count(self, cells: Cells) -> Counts:
+        return np.bincount(self._codec.to_states(cells), minlength=self._codec.states)
+
+    def take(self, counts: Counts) -> None:
+        self.noisy, self.scale = self.purse.noisy_counts(counts, self.epsilon)
+
+    def law(self, rows: int) -> Law:
+        assert self.noisy is not None  # noqa: S101
+        kinds = len(self.domain.missing)
+        absent, masses, missing = _settle(self.noisy[:kinds], self.noisy[kinds:], self.scale, rows, self.domain.missing)
+        order = np.arange(len(masses)) if self.domain.ordered else np.argsort(-masses, kind="stable")
+        codec = RanksCodec(self._codec.levels, order, missing)
+        return Law(self.domain, codec, np.concatenate([absent, masses[order]]))
+
+
+@dataclass
+class _Numbers:
+    """A line of numbers: the step if it is open, then a tree, then one histogram."""
+
+    domain: Domain
+    epsilon: Fraction
+    purse: Purse = field(repr=False)
+    rows: int
+    step: int = 0
+    line: Line | None = None
+    tree: PrivTree | None = None
+    boundaries: Codes = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    known: Counts = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    at: Codes = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    """known[i] values, of `present`, are below the code at[i]."""
+    present: int = 0
+    missing: Counts = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def ready(self) -> bool:
+        return self.tree is not None and self.tree.grown
+
+    def prepare(self) -> None:
+        if self.line is None and not self.domain.open_step:
+            self._settle_on(0)
+        if self.tree is not None and self.line is not None:
+            asked = self.tree.boundaries()
+            fixed = [self.line.octaves.starts, self.domain.atoms(self.line)] if not len(self.at) else []
+            self.boundaries = np.unique(np.concatenate([asked, *fixed]))
+
+    def count(self, cells: Cells) -> Counts:
+        if self.line is None:
+            return self.domain.step_classes(cells)
+        kinds = [0 if cells.missing is None else int((cells.missing == kind).sum()) for kind in self.domain.missing]
+        absent = 0 if cells.missing is None else int((cells.missing != PRESENT).sum())
+        counts = below(self.line.to_codes(cells.present), self.boundaries)
+        return np.concatenate([counts, [len(cells) - absent], np.array(kinds, dtype=np.int64)])
+
+    def take(self, counts: Counts) -> None:
+        if self.tree is None:
+            noisy, scale = self.purse.noisy_counts(counts, self.epsilon * OF_STEP)
+            return self._settle_on(finest_step(noisy, scale, self.rows))
+        size = len(self.boundaries)
+        self.present, self.missing = int(counts[size]), counts[size + 1 :]
+        self.tree.grow(self.boundaries, counts[:size], self.present)
+        at = np.concatenate([self.at, self.boundaries])
+        self.at, first = np.unique(at, return_index=True)
+        self.known = np.concatenate([self.known, counts[:size]])[first]
+        return None
+
+    def _settle_on(self, step: int) -> None:
+        """The line is known: the tree may start."""
+        self.step, self.line = step, self.domain.line(step)
+        budget = self.epsilon * OF_TREE
+        self.tree = PrivTree(self.line.first, self.line.last, self.line.octaves, self.purse, budget)
+
+    def law(self, rows: int) -> Law:
+        assert self.tree is not None  # noqa: S101
+        assert self.line is not None  # noqa: S101
+        octaves = self.line.octaves
+        starts = np.unique(np.concatenate([self.tree.leaves, octaves.starts, self.domain.atoms(self.line)]))
+        exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
+        left = self.epsilon * (1 - OF_TREE - (OF_STEP if self.domain.open_step else 0))
+        noisy, scale = self.purse.noisy_counts(np.concatenate([self.missing, exact]), left)
+        kinds = len(self.missing)
+        octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
+        nulls = float(missing_found(noisy[:kinds], scale).sum())
+        needed = nulls == 0.0 or nulls < rows - CLEAR * scale
+        kept = occupied(octaves, octave_of, noisy[kinds:], scale, needed)[octave_of]
+        masses = np.zeros(len(starts))
+        absent, masses[kept], missing = _settle(noisy[:kinds], noisy[kinds:][kept], scale, rows, self.domain.missing)
+        sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
+        sizes[-1] = np.uint64((self.line.last - int(starts[-1]) + 1) % 2**64)
+        if isinstance(self.line, BitsLine):
+            starts, sizes = single_values(self.line, starts, sizes, masses, scale)
+        there = masses > 0
+        if not np.any(there):  # nothing but missing values: a cell without mass, for values to stand in
+            there[-1] = True
+        codec = CellsCodec(self.line, starts[there], sizes[there], missing)
+        return Law(self.domain, codec, np.concatenate([absent, masses[there]]), self.step)
+
+
+def _settle(
+    absent: FloatArray, masses: FloatArray, scale: float, rows: int, kinds: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Masses that add up to the rows: of the kinds of missing cells that were found, and of the rest."""
+    found = missing_found(absent, scale)
+    there: NDArray[np.bool_] = found > 0
+    settled = to_total(np.concatenate([found[there], masses]), float(rows))
+    count = int(there.sum())
+    return settled[:count], settled[count:], tuple(np.array(kinds, dtype=np.int64)[there].tolist())

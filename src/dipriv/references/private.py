@@ -1,0 +1,53 @@
+"""The private reference: learned from the rows themselves under a part of ε, so that every row is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from dipriv.errors import InputError
+from dipriv.references.protocol import Order
+from dipriv.schema import Kind
+
+
+@dataclass(frozen=True)
+class Private:
+    """Cells for each column and a network of pairwise tables, all estimated under differential privacy.
+
+    `reference_share` is the part of ε that is spent on the reference, the rest protects the rows; by default p/(p + 1)
+    for p columns. `target` names a column of interest: it becomes a parent of all others, so that what they say about
+    it is kept best. `strict` refuses to read the labels of text columns from the rows, where nothing declares them.
+
+    >>> Private().share(columns=1), Private().share(columns=9)
+    (Fraction(1, 2), Fraction(9, 10))
+    """
+
+    target: str | None = None
+    reference_share: float | None = None
+    strict: bool = False
+    order: ClassVar[Order] = None
+    source: ClassVar[Literal["private"]] = "private"
+
+    def __post_init__(self) -> None:
+        share = self.reference_share
+        if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1):
+            raise InputError(
+                f"reference_share={share!r} is not a share between 0 and 1.", "Use for example reference_share=0.5."
+            )
+        if self.target is not None and not isinstance(self.target, str):
+            raise InputError(f"target is a {type(self.target).__name__}.", "Give the name of a column.")
+
+    def share(self, columns: int) -> Fraction:
+        """The reference's part of ε: the more columns there are, the less a row's own noisy values can tell."""
+        return Fraction(columns, columns + 1) if self.reference_share is None else Fraction(self.reference_share)
+
+    def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
+        return {}
+
+    def exposes(self, columns: int) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return "private (cells and pairwise tables learned under differential privacy)"
