@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+PEERS := .venv/peers/.installed
 
-.PHONY: help setup demo test lint reproduce bench clean
+.PHONY: help setup demo test lint reproduce bench quality clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +41,16 @@ reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reprodu
 
 bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+quality: $(STAMP) $(PEERS)  ## the private reference beside peers (or PARTS="bank adult"); writes docs/private-reference.md
+	if [ -e $(PEERS) ]; then .venv/peers/bin/python -m benchmarks.quality $(PARTS); \
+		else $(BIN)/python -m benchmarks.quality $(PARTS); fi
+
+# the peers pin older versions of what development uses, so they get an environment of their own
+$(PEERS): pyproject.toml
+	$(PYTHON) -m venv .venv/peers
+	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas,experiments,peers]" \
+		&& touch $(PEERS) || echo "The peers could not be installed and are left out."
 
 clean:  ## remove what the other targets made
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis

@@ -130,7 +130,9 @@ def _numbers(array: pa.Array) -> NDArray[Any]:
     if pt.is_boolean(kind):
         array = array.cast(pa.uint8())
     elif pt.is_temporal(kind):
-        array = array.cast(pa.date32()) if pt.is_date64(kind) else array
+        if pt.is_date64(kind):
+            days = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 86_400_000
+            return cast(days, np.dtype(np.int32)).astype(np.int64)
         array = array.cast(pa.from_numpy_dtype(_tick_dtype(kind)))
     elif pt.is_float16(kind):
         array = array.cast(pa.float32())
@@ -151,6 +153,8 @@ def _codes(array: pa.Array, labels: pa.Array) -> NDArray[np.int32]:
 
 
 def _labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    if not len(labels):
+        return pa.nulls(len(codes), arrow_type)
     if pt.is_dictionary(arrow_type):
         typed = labels.cast(arrow_type.value_type)
         indices = codes.cast(arrow_type.index_type)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dipriv.arrow import meaning
-from dipriv.codecs import Cells, Codec, fit_codec, infer_kind
+from dipriv.codecs import NULL, Cells, Codec, fit_codec, infer_kind
 from dipriv.codecs.protocol import cast
 from dipriv.errors import InputError, ReferenceRowsError, SchemaError
 from dipriv.schema import Categorical, Kind, Schema
@@ -59,7 +59,7 @@ class FittedColumn:
                 f"column {self.name!r}: reference rows have labels that are not among its {len(labels)} categories.",
                 "Add these categories to the column, or leave such rows out of the reference.",
             )
-        if getattr(self.codec, "missing", ()) and not found.nullable:
+        if NULL in getattr(self.codec, "missing", ()) and not found.nullable:
             raise ReferenceRowsError(
                 f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
                 "Convert the column to a nullable type, or fill the nulls of the reference rows.",

@@ -19,8 +19,22 @@ from dipriv.files import Sink, Source, write_text
 from dipriv.ledger import Ledger
 from dipriv.publish import Request, publish
 from dipriv.release import privatize
+from dipriv.schema import Discrete, Schema
 
 SHOWN = ("age", "yrs_married", "rate_marriage", "affairs")
+QUESTIONNAIRE = Schema(
+    {
+        "rate_marriage": Discrete(levels=(1, 2, 3, 4, 5)),
+        "age": Discrete(levels=(17.5, 22, 27, 32, 37, 42)),
+        "yrs_married": Discrete(levels=(0.5, 2.5, 6, 9, 13, 16.5, 23)),
+        "children": Discrete(levels=(0, 1, 2, 3, 4, 5.5)),
+        "religious": Discrete(levels=(1, 2, 3, 4)),
+        "educ": Discrete(levels=(9, 12, 14, 16, 17, 20)),
+        "occupation": Discrete(levels=(1, 2, 3, 4, 5, 6)),
+        "occupation_husb": Discrete(levels=(1, 2, 3, 4, 5, 6)),
+    }
+)
+"""The answers that could be ticked: a public fact. `affairs` is computed from other answers and stays open."""
 WARNING = "Shows statistics of the private table beside the release: do not publish this picture with a real table."
 
 
@@ -41,8 +55,9 @@ def run(folder: Path, epsilon: float, say: Callable[[str], None]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     private, released = folder / "survey.csv", folder / "survey-released.csv"
     pacsv.write_csv(load(), private)
+    QUESTIONNAIRE.save(folder / "schema.toml")
     with Ledger.open(folder / "ledger.db") as ledger:
-        request = Request(epsilon, reference="holdout", ledger=ledger, dataset="survey")
+        request = Request(epsilon, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey")
         sink = Sink.open(released, force=True)
         done = publish(request, Source.open(private), sink, lambda what, rows, total: None, sampled=True)
         account = ledger.dataset("survey")
@@ -70,7 +85,7 @@ def draw(path: Path, epsilon: float = 1.0) -> None:
     from matplotlib import pyplot as plt
 
     before: Any = load().to_pandas()
-    after = privatize(before, epsilon, reference="holdout", rng=1).data
+    after = privatize(before, epsilon, schema=QUESTIONNAIRE, rng=1).data
     released = f"release, ε = {epsilon:g}"
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), constrained_layout=True)
     for axis, name in zip((axes[0, 0], axes[0, 1], axes[1, 0], axes[1, 1]), SHOWN, strict=True):

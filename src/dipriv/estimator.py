@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,21 +93,20 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 None if self.origin_.source == "law" else read,
                 bits.child("fit"),
             )
-        self.guarantee_ = promise(
-            recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure
-        )
+        said = promise(recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure)
+        once = f"a row is transformed once: each further time adds ε = {self.fitted_.kernel.epsilon:.4g}"
+        self.guarantee_ = replace(said, conditions=(*said.conditions, once))
         self.schema_ = self.fitted_.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._key = os.urandom(32)
-        self._seen = fingerprint_of(table.batch().select(list(names)), self._key)
+        self._seen = None if self.origin_.is_public else fingerprint_of(table.batch().select(list(names)), self._key)
         return self
 
     def transform(self, X: Any) -> Any:
         """Release the rows `X`: same library, dtypes, row order and index."""
         check_is_fitted(self, "fitted_")
         table = tables.read(X)
-        table = table.holding_infinities() if self.origin_.source == "private" else table
         tables.check_names(self.keep, table.names, "keep")
         self.fitted_.check(table)
         if table.names != tuple(self.feature_names_in_):

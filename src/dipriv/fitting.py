@@ -38,6 +38,8 @@ class Fitted:
     by: str | None = None
     groups: pa.Array | None = field(repr=False, default=None)
     declared: tuple[str, ...] = ()
+    holds_infinities: bool = False
+    """Whether infinite numbers are held to finite ones: a refusal would tell of a row that is protected."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,6 +52,7 @@ class Fitted:
 
     def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False, first: int = 0) -> Any:
         """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
+        table = table.holding_infinities() if self.holds_infinities else table
         self.check(table)
         cells = [column.all_cells(table) for column in self.columns]
         if not self.nulls_have_mass:
@@ -100,6 +103,10 @@ class Fitted:
         return codes
 
 
+SMALLEST_FOR_COLUMN = Fraction(1, 10**9)
+"""With less ε than that for a column the noise of a private reference would not fit its integers."""
+
+
 @dataclass(frozen=True, eq=False)
 class PrivatePlan:
     """All that is fixed before a private reference is learned: nothing in it depends on the rows but public labels."""
@@ -123,7 +130,9 @@ class PrivatePlan:
         learned = learn(self.columns, rows, self.of_reference, self.recipe.target, bits)
         chained = [self.columns[position].name for position in learned.order]
         kernel = self.kernel.build(self.of_rows, chained)
-        return Fitted(learned.columns, learned.reference, kernel, learned.order, declared=self.declared)
+        return Fitted(
+            learned.columns, learned.reference, kernel, learned.order, declared=self.declared, holds_infinities=True
+        )
 
 
 def plan_private(
@@ -141,11 +150,16 @@ def plan_private(
     if recipe.target is not None:
         check_names([recipe.target], names, "target")
     found = tuple(domains(facts, schema, rows, strict=recipe.strict))
-    if apart:
-        return PrivatePlan(recipe, kernel, found, tuple(schema), Fraction(epsilon), epsilon)
-    of_rows = float(Fraction(epsilon) * (1 - recipe.share(len(found))))
+    of_rows = epsilon if apart else float(Fraction(epsilon) * (1 - recipe.share(len(found))))
+    of_reference = Fraction(epsilon) if apart else Fraction(epsilon) - Fraction(of_rows)
+    if of_reference < SMALLEST_FOR_COLUMN * len(names):
+        raise InputError(
+            f"the reference's part of epsilon is {float(of_reference):.3g} for {len(names)} columns; it needs at least "
+            f"{float(SMALLEST_FOR_COLUMN):g} for each.",
+            "Use a larger epsilon or reference_share, or fewer columns.",
+        )
     kernel.build(of_rows, names)  # refuses wrong shares and budgets that are too small before anything is learned
-    return PrivatePlan(recipe, kernel, found, tuple(schema), Fraction(epsilon) - Fraction(of_rows), of_rows)
+    return PrivatePlan(recipe, kernel, found, tuple(schema), of_reference, of_rows)
 
 
 def fit(

@@ -69,6 +69,7 @@ def save(path: str | Path, fitted: Fitted, promise: Guarantee) -> None:
         "order": fitted.order,
         "nulls_have_mass": fitted.nulls_have_mass,
         "declared": fitted.declared,
+        "holds_infinities": fitted.holds_infinities,
         "guarantee": promise,
     }
     data = state.dump(content)

@@ -79,6 +79,7 @@ def local_promise(
                 [f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}"]
                 * bool(basis.declared)
             ),
+            *(["the categories listed in the types of columns are public"] * _lists_categories(basis)),
             *(["the record is not among the rows that the reference was learned from, or their ε is added"] * learned),
             "the record is privatized once, where it is: each further release of it adds its ε",
         ),
@@ -114,11 +115,15 @@ def _reference_conditions(recipe: Recipe, basis: Fitted | PrivatePlan, origin: O
     return said
 
 
+def _lists_categories(basis: Fitted | PrivatePlan) -> bool:
+    return any(column.facts.labels is not None for column in basis.columns)
+
+
 def _table_conditions(basis: Fitted | PrivatePlan, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
     said = ["column names and types, the number and order of the rows, and any index are public"]
     if basis.declared:
         said.append(f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}")
-    if any(column.facts.labels is not None for column in basis.columns):
+    if _lists_categories(basis):
         said.append("the categories listed in the types of columns are public")
     if keep:
         said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")

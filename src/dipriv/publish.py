@@ -115,7 +115,7 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
     split = None
     is_private = isinstance(recipe, Private)
     if request.public is None and recipe.source != "nothing" and not (is_private and request.holdout is None):
-        split = new_split(account, request.holdout, request.unit, bits)
+        split = new_split(None if is_private else account, request.holdout, request.unit, bits)
     chosen, held, reference = _second_pass(request, stream, recipe, split, who, bits, tick)
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
     basis: fitting.Fitted | fitting.PrivatePlan

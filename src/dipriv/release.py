@@ -132,7 +132,7 @@ def privatize(
     held, chosen = np.zeros(table.rows, dtype=bool), np.ones(table.rows, dtype=bool)
     source_of: Literal["law", "public", "private", "holdout", "groups"] = "law"
     if holds_out:
-        split = split or new_split(account, holdout, unit, bits)
+        split = split or new_split(None if is_private else account, holdout, unit, bits)
         source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
         held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
         check_sides(int(held.sum()), table.rows)
@@ -226,7 +226,10 @@ def check_split(split: Split | None, holds_out: bool, unit: Unit | None = None) 
 
 
 def new_split(account: Account | None, holdout: float | None, by: str | None, bits: Bits) -> Split:
-    """The split of the account's data set, fixed for ever; without an account a fresh one."""
+    """The split of the account's data set, fixed for ever; without an account a fresh one.
+
+    A private reference needs no account for it: its hold-out is as protected as the rows that are released.
+    """
     if account is not None:
         return account.split(holdout, by, HOLDOUT)
     return Split.new(HOLDOUT if holdout is None else holdout, by, bits.child("split"))

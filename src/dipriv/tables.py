@@ -333,7 +333,7 @@ def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype) and labels is not None:
         places = pc.index_in(labels, value_set=_labels(tuple(dtype.categories.tolist()))).to_numpy()
-        codes = places[cells.values]
+        codes = places[cells.values] if len(places) else np.full(len(cells), -1)
         return pd.Categorical.from_codes(
             codes if cells.missing is None else np.where(cells.missing == PRESENT, codes, -1), dtype=dtype
         )
@@ -341,10 +341,8 @@ def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type
     if isinstance(dtype, np.dtype):
         if dtype.kind in "iufbmM":
             return _numpy_values(cells, dtype)
-        blanks = series[series.isna()]
-        blank = blanks.iloc[0] if len(blanks) else None  # None and NaN both mark what is missing among objects
-        cells_ = [blank if cell is None else cell for cell in array.to_pylist()]
-        return np.array([*cells_, None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
+        # whether None, NaN or NA marked what was missing is a fact about private cells: it is None for all
+        return np.array([*array.to_pylist(), None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
     return dtype.__from_arrow__(pa.chunked_array([array]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,18 @@ from dipriv.codecs import (
     NAN,
     NULL,
     PRESENT,
+    BitsLine,
     Cells,
+    CellsCodec,
     Codec,
     LatticeCodec,
     LevelsCodec,
+    Line,
     MixedLine,
     OneHotCodec,
+    RanksCodec,
     RealCodec,
+    StepsLine,
     fit_codec,
 )
 from dipriv.randomness import FloatArray
@@ -40,29 +47,99 @@ _rng = np.random.default_rng(11)
 _day = 86_400 * _rng.integers(-3000, 20000, 500)
 _mixed = np.where(_rng.random(500) < 0.4, 0.0, _rng.exponential(size=500))
 
-CASES: dict[str, tuple[Kind, Storage, int | None, NDArray[Any]]] = {
-    "continuous": (Continuous(), REAL, None, _rng.normal(size=500)),
-    "continuous float32": (Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32)),
-    "continuous with bounds": (Continuous(0.0, 1.0), REAL, None, _rng.random(500)),
-    "continuous, huge": (Continuous(), REAL, None, 1e300 * _rng.normal(size=500)),
-    "continuous, tiny": (Continuous(), REAL, None, 1e-300 * _rng.normal(size=500)),
-    "discrete levels, unequal": (Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500)),
-    "discrete levels, int8": (Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8)),
-    "discrete step 1": (Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500)),
-    "discrete step 5": (Discrete(step=5), INT, None, 5 * _rng.integers(-50, 4000, 500)),
-    "discrete cents": (Discrete(step=0.01), REAL, None, np.round(_rng.lognormal(3, 1, 500), 2)),
-    "discrete int64 beyond 2^53": (Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500)),
-    "mixed": (Mixed(), REAL, None, _mixed),
-    "mixed, large atoms": (Mixed(atoms=(-1e17, 0.0, 1e17)), REAL, None, np.append(_mixed, [-1e17, 1e17])),
-    "mixed, small scale": (Mixed(atoms=(0.0,)), REAL, None, 1e-9 * _mixed),
-    "categorical": (Categorical(), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32)),
-    "categorical onehot": (Categorical(encoding="onehot"), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32)),
-    "boolean": (Categorical(), BOOL, None, (_rng.random(500) < 0.3).astype(np.uint8)),
-    "datetime, days in seconds": (Datetime(), TIME, None, _day),
-    "one level": (Discrete(), INT, None, np.full(500, 7)),
-    "one level onehot": (Categorical(encoding="onehot"), TEXT, 1, np.zeros(500, dtype=np.int32)),
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A column's kind, storage, number of labels and values, and how its codec is built if `fit_codec` does not."""
+
+    kind: Kind
+    storage: Storage
+    levels: int | None
+    values: NDArray[Any]
+    build: Callable[[NDArray[Any], tuple[int, ...]], Codec] | None = None
+
+
+def octaves(line: Line) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
+    """Cells as wide as the octaves that hold values: powers of two of codes."""
+
+    def build(values: NDArray[Any], kinds: tuple[int, ...]) -> Codec:
+        every = line.octaves.starts
+        held = np.unique(np.searchsorted(every, line.to_codes(values), side="right") - 1)
+        sizes = np.append(every[1:], line.last)[held] - every[held]
+        return CellsCodec(line, every[held], sizes.astype(np.uint64), kinds)
+
+    return build
+
+
+def single(line: Line) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
+    """A cell for each value."""
+
+    def build(values: NDArray[Any], kinds: tuple[int, ...]) -> Codec:
+        codes = np.unique(line.to_codes(values))
+        return CellsCodec(line, codes, np.ones(len(codes), dtype=np.uint64), kinds)
+
+    return build
+
+
+def ranks(order: list[int], storage: Storage) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
+    levels = np.arange(len(order), dtype=storage.dtype)
+    return lambda values, kinds: RanksCodec(levels, np.array(order), kinds)
+
+
+CASES: dict[str, Case] = {
+    "continuous": Case(Continuous(), REAL, None, _rng.normal(size=500)),
+    "continuous float32": Case(Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32)),
+    "continuous with bounds": Case(Continuous(0.0, 1.0), REAL, None, _rng.random(500)),
+    "continuous, huge": Case(Continuous(), REAL, None, 1e300 * _rng.normal(size=500)),
+    "continuous, tiny": Case(Continuous(), REAL, None, 1e-300 * _rng.normal(size=500)),
+    "discrete levels, unequal": Case(Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500)),
+    "discrete levels, int8": Case(Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8)),
+    "discrete step 1": Case(Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500)),
+    "discrete step 5": Case(Discrete(step=5), INT, None, 5 * _rng.integers(-50, 4000, 500)),
+    "discrete cents": Case(Discrete(step=0.01), REAL, None, np.round(_rng.lognormal(3, 1, 500), 2)),
+    "discrete int64 beyond 2^53": Case(Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500)),
+    "mixed": Case(Mixed(), REAL, None, _mixed),
+    "mixed, large atoms": Case(Mixed(atoms=(-1e17, 0.0, 1e17)), REAL, None, np.append(_mixed, [-1e17, 1e17])),
+    "mixed, small scale": Case(Mixed(atoms=(0.0,)), REAL, None, 1e-9 * _mixed),
+    "categorical": Case(Categorical(), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32)),
+    "categorical onehot": Case(Categorical(encoding="onehot"), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32)),
+    "boolean": Case(Categorical(), BOOL, None, (_rng.random(500) < 0.3).astype(np.uint8)),
+    "datetime, days in seconds": Case(Datetime(), TIME, None, _day),
+    "one level": Case(Discrete(), INT, None, np.full(500, 7)),
+    "one level onehot": Case(Categorical(encoding="onehot"), TEXT, 1, np.zeros(500, dtype=np.int32)),
+    "cells of reals": Case(Continuous(), REAL, None, _rng.normal(size=500), octaves(BitsLine.of(REAL.dtype))),
+    "cells of positive reals": Case(
+        Continuous(0.0), REAL, None, _rng.exponential(size=500), octaves(BitsLine.of(REAL.dtype, 0.0))
+    ),
+    "cells of float32": Case(
+        Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32), octaves(BitsLine.of(REAL32.dtype))
+    ),
+    "cells of whole numbers": Case(
+        Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500), octaves(StepsLine.of(INT.dtype))
+    ),
+    "cells of cents": Case(
+        Discrete(step=0.01),
+        REAL,
+        None,
+        np.round(_rng.lognormal(3, 1, 500), 2),
+        octaves(StepsLine.of(REAL.dtype, 1, 100)),
+    ),
+    "cells of days in seconds": Case(Datetime(), TIME, None, _day, octaves(StepsLine.of(TIME.dtype, 86_400))),
+    "cells of one value, int8": Case(
+        Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8), single(StepsLine.of(INT8.dtype))
+    ),
+    "cells of one value, int64": Case(
+        Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500), single(StepsLine.of(INT.dtype))
+    ),
+    "cells of one value, reals": Case(
+        Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500), single(BitsLine.of(REAL.dtype))
+    ),
+    "ranks": Case(Categorical(), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32), ranks([2, 0, 3, 1], TEXT)),
+    "ranks of a boolean": Case(
+        Categorical(), BOOL, None, (_rng.random(500) < 0.3).astype(np.uint8), ranks([1, 0], BOOL)
+    ),
 }
-WITH_ATOMS = {name: case for name, case in CASES.items() if not isinstance(case[0], Continuous)}
+WITH_ATOMS = {name: case for name, case in CASES.items() if not isinstance(case.kind, Continuous)}
 every_codec = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_missing = pytest.mark.parametrize(
     "kinds", [(), (NULL,), (NAN,), (NULL, NAN)], ids=["none", "null", "nan", "both"]
@@ -76,10 +153,11 @@ def cells_of(values: NDArray[Any], kinds: tuple[int, ...]) -> Cells:
     return Cells(values, states[np.arange(len(values)) % len(states)])
 
 
-def fit(case: tuple[Kind, Storage, int | None, NDArray[Any]], kinds: tuple[int, ...] = ()) -> tuple[Codec, Cells]:
-    kind, storage, levels, values = case
-    cells = cells_of(values, kinds)
-    return fit_codec("column", kind, storage, levels, cells), cells
+def fit(case: Case, kinds: tuple[int, ...] = ()) -> tuple[Codec, Cells]:
+    cells = cells_of(case.values, kinds)
+    if case.build is not None:
+        return case.build(case.values, kinds), cells
+    return fit_codec("column", case.kind, case.storage, case.levels, cells), cells
 
 
 def encode(codec: Codec, cells: Cells, seed: int) -> FloatArray:
@@ -96,7 +174,7 @@ def same(left: Cells, right: Cells) -> bool:
 
 @every_codec
 @every_missing
-def test_decode_inverts_encode(case: tuple[Kind, Storage, int | None, NDArray[Any]], kinds: tuple[int, ...]) -> None:
+def test_decode_inverts_encode(case: Case, kinds: tuple[int, ...]) -> None:
     codec, cells = fit(case, kinds)
     v = encode(codec, cells, 1)
     assert v.shape == (len(cells), codec.dims)
@@ -109,26 +187,24 @@ def test_decode_inverts_encode(case: tuple[Kind, Storage, int | None, NDArray[An
 
 @every_codec
 @every_missing
-def test_any_real_decodes_into_the_support(
-    case: tuple[Kind, Storage, int | None, NDArray[Any]], kinds: tuple[int, ...]
-) -> None:
+def test_any_real_decodes_into_the_support(case: Case, kinds: tuple[int, ...]) -> None:
     """Whatever a reference hands back, levels stay levels and whole numbers stay on their lattice."""
-    kind, _, _, values = case
+    kind, values = case.kind, case.values
     codec, _ = fit(case, kinds)
     v = np.linspace(-60, 60, 999).reshape(-1, 1).repeat(codec.dims, axis=1)
     decoded = codec.decode(v)
     assert len(decoded) == len(v)
     if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
-        assert set(decoded.present.tolist()) <= set(values.tolist()) | set(range(2 if case[1] is BOOL else 0))
+        assert set(decoded.present.tolist()) <= set(values.tolist()) | set(range(2 if case.storage is BOOL else 0))
     if isinstance(kind, Discrete) and kind.step == 5:
         assert not np.any(decoded.present % 5)
     assert set(decoded.kinds_missing) <= set(kinds)
 
 
 @pytest.mark.parametrize("case", WITH_ATOMS.values(), ids=WITH_ATOMS.keys())
-def test_atoms_are_spread_uniformly(case: tuple[Kind, Storage, int | None, NDArray[Any]]) -> None:
+def test_atoms_are_spread_uniformly(case: Case) -> None:
     """Lemma S1: given Z = z the encoded V is uniform on an interval, so V has a continuous CDF."""
-    kind, _, _, values = case
+    kind, values = case.kind, case.values
     codec, _ = fit(case)
     n = 20_000
     atom = 0.0 if isinstance(kind, Mixed) else values[0]
@@ -142,10 +218,13 @@ def test_atoms_are_spread_uniformly(case: tuple[Kind, Storage, int | None, NDArr
 
 
 @every_codec
-def test_encode_is_total_and_keeps_the_order(case: tuple[Kind, Storage, int | None, NDArray[Any]]) -> None:
-    """Values never seen in the reference rows, nulls included, get a finite place or the line's low end."""
+def test_encode_is_total_and_keeps_the_order(case: Case) -> None:
+    """Values never seen in the reference rows, nulls included, get a finite place or the line's low end.
+
+    Among cells a null without a state of its own has a place anywhere, so that it adds to no cell more than to others.
+    """
     codec, cells = fit(case)
-    if isinstance(codec, OneHotCodec) or cells.values.dtype.kind not in "if":
+    if isinstance(codec, OneHotCodec | RanksCodec) or cells.values.dtype.kind not in "if":
         strange = Cells(np.array([100, 99], dtype=cells.values.dtype), np.array([PRESENT, NULL], dtype=np.uint8))
         assert np.all(np.isfinite(encode(codec, strange, 3)))
         return
@@ -156,7 +235,8 @@ def test_encode_is_total_and_keeps_the_order(case: tuple[Kind, Storage, int | No
     z = np.sort(np.append(extremes, cells.values))
     assert np.all(np.diff(v)[np.diff(z.astype(np.float64)) > 0] >= 0)
     missing = Cells(cells.values[:1], np.array([NULL], dtype=np.uint8))
-    assert encode(codec, missing, 4)[0, 0] == codec.lower[0]
+    place = encode(codec, missing, 4)[0, 0]
+    assert 0 < place <= codec.states if isinstance(codec, CellsCodec) else place == codec.lower[0]
 
 
 @settings(max_examples=200, deadline=None)

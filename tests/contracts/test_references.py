@@ -7,7 +7,17 @@ import pytest
 from scipy import stats
 
 from dipriv.randomness import FloatArray
-from dipriv.references import Empirical, Grouped, Known, Mixture, Parametric, Reference, ReferenceRows
+from dipriv.references import (
+    Empirical,
+    Grouped,
+    Known,
+    Mixture,
+    Network,
+    Node,
+    Parametric,
+    Reference,
+    ReferenceRows,
+)
 from tests.support import dkw, ks_uniform, uniform_rows
 
 N = 60_000
@@ -24,6 +34,18 @@ def grouped(of_one_group: bool) -> Reference:
     v = rng.normal(loc=groups[:, None], size=(len(groups), 3))
     fitted = Grouped(by="g").fit(ReferenceRows(v, np.full(3, -np.inf), ("a", "b", "c"), groups))
     return fitted.at(np.full(N, 7) if of_one_group else rng.integers(0, 300, N))
+
+
+def network(parents: list[tuple[int, ...]], seed: int) -> Reference:
+    """Six states in four groups a column, with random conditional tables; some states and cells have no mass."""
+    rng = np.random.default_rng(seed)
+    group_of = np.array([0, 0, 1, 2, 2, 3])
+    nodes = []
+    for own in parents:
+        masses = rng.random(6) * (rng.random(6) < 0.8)
+        tables = rng.random((4 ** len(own), 4)) * (rng.random((4 ** len(own), 4)) < 0.8) + np.eye(4)[0]
+        nodes.append(Node.of(own, group_of, masses, tables))
+    return Network(tuple(nodes))
 
 
 _nothing = np.empty((0, 1))
@@ -52,6 +74,9 @@ REFERENCES: dict[str, tuple[Reference, int]] = {
     "empirical, paper's edge": (fit(Empirical(edge="paper"), _rows, 3), 3),
     "empirical with ties": (fit(Empirical(), _ties, 3), 3),
     "grouped, rows of one group": (grouped(of_one_group=True), 3),
+    "network, one column": (network([()], 1), 1),
+    "network, a chain": (network([(), (0,), (1,)], 2), 3),
+    "network, two parents": (network([(), (0,), (0, 1)], 3), 3),
 }
 WITH_GROUPS = REFERENCES | {"grouped": (grouped(of_one_group=False), 3)}
 every_reference = pytest.mark.parametrize(("reference", "p"), WITH_GROUPS.values(), ids=WITH_GROUPS.keys())

@@ -40,15 +40,15 @@ class CellsCodec:
         at = np.maximum(cell, 0)
         steps = (codes.astype(np.uint64) - self.starts[at].astype(np.uint64)).astype(np.float64)
         inside = 1.0 - draws.uniforms()
-        place = np.clip((steps + inside) / self.sizes[at].astype(np.float64), 2.0**-53, 1.0)
+        place = np.clip((steps + inside) / self.sizes[at].astype(np.float64), 2.0**-32, 1.0)
         v = len(self.missing) + np.where(cell < 0, 0.0, at + place)
-        return _put_missing(v, inside, cells, self.missing)[:, np.newaxis]
+        return _put_missing(v, inside, cells, self.missing, inside * self.states)[:, np.newaxis]
 
     def to_states(self, cells: Cells) -> NDArray[np.int64]:
         """The state of each cell; a code between two cells has that of the lower one, a missing cell at worst 0."""
         found = np.searchsorted(self.starts, self.line.to_codes(cells.values), side="right") - 1
         states = np.maximum(found, 0) + len(self.missing)
-        return _put_missing(states, np.zeros(len(states), dtype=np.int64), cells, self.missing)
+        return _put_missing(states, 0, cells, self.missing, 0)
 
     def decode(self, v: FloatArray) -> Cells:
         state = np.clip(np.ceil(v[:, 0]) - 1, 0, self.states - 1).astype(np.int64)
@@ -76,31 +76,37 @@ class RanksCodec:
         return len(self.missing) + len(self.levels)
 
     def encode(self, cells: Cells, draws: Draws) -> FloatArray:
-        v = self.to_states(cells) + (1.0 - draws.uniforms())
-        return v[:, np.newaxis]
+        inside = 1.0 - draws.uniforms()
+        v = self._of_values(cells.values) + inside
+        return _put_missing(v, inside, cells, self.missing, inside * self.states)[:, np.newaxis]
 
     def decode(self, v: FloatArray) -> Cells:
         return self.from_states(np.clip(np.ceil(v[:, 0]) - 1, 0, self.states - 1).astype(np.int64))
 
     def to_states(self, cells: Cells) -> NDArray[np.int64]:
         """The state of each cell; a value that is no level goes with the next level, or the last."""
-        found = np.empty(len(cells), dtype=np.int64)
-        find_levels(cells.values, self.levels, 0, found)
+        return _put_missing(self._of_values(cells.values), 0, cells, self.missing, 0)
+
+    def _of_values(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        found = np.empty(len(values), dtype=np.int64)
+        find_levels(values, self.levels, 0, found)
         rank = np.empty(len(self.order), dtype=np.int64)
         rank[self.order] = np.arange(len(self.order))
-        states = rank[found] + len(self.missing)
-        return _put_missing(states, np.zeros(len(states), dtype=np.int64), cells, self.missing)
+        states: NDArray[np.int64] = rank[found] + len(self.missing)
+        return states
 
     def from_states(self, states: NDArray[np.int64]) -> Cells:
         values = self.levels[self.order[np.maximum(states - len(self.missing), 0)]]
         return _labelled(values, states, self.missing)
 
 
-def _put_missing(places: NDArray[Any], inside: NDArray[Any], cells: Cells, missing: tuple[int, ...]) -> NDArray[Any]:
-    """The places, with those of missing cells: their state's number and what is inside; 0 where they have none."""
+def _put_missing(
+    places: NDArray[Any], inside: Any, cells: Cells, missing: tuple[int, ...], anywhere: Any
+) -> NDArray[Any]:
+    """The places, with those of missing cells: their state's number and what is inside, else a place anywhere."""
     if cells.missing is None:
         return places
-    places = np.where(cells.missing == PRESENT, places, 0)
+    places = np.where(cells.missing == PRESENT, places, anywhere)
     for number, kind in enumerate(missing):
         places = np.where(cells.missing == kind, number + inside, places)
     return places

@@ -315,7 +315,7 @@ def check_family(name: str, kind: Kind, storage: Storage, lawful: bool) -> None:
         )
     if isinstance(kind, Discrete) and kind.step is not None and storage.dtype.kind in "iu":
         most = int(np.iinfo(storage.dtype).max)
-        if not 1 <= kind.step <= most:
+        if not 1 <= kind.step <= most or kind.step != int(kind.step):
             raise SchemaError(
                 f"column {name!r} is declared {kind!r} but holds {storage.label}.",
                 f"Use a whole step from 1 to {most} for whole numbers.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -80,7 +81,7 @@ class Octaves:
     def within(self, first: int, last: int) -> Octaves:
         """The octaves of a part of the line; the first of them starts where the part does."""
         begin = max(0, int(np.searchsorted(self.starts, first, side="right")) - 1)
-        end = int(np.searchsorted(self.starts, last, side="right"))
+        end = max(begin + 1, int(np.searchsorted(self.starts, last, side="right")))
         starts = self.starts[begin:end].copy()
         starts[0] = first
         return Octaves(starts, self.signs[begin:end], self.exponents[begin:end])
@@ -152,10 +153,11 @@ class StepsLine:
         else:
             info = np.iinfo(dtype)
             bottom, top = -(-int(info.min) // whole), int(info.max) // whole
+        least, most = bottom, top
         if lower is not None:
-            bottom = max(bottom, math.ceil(lower * per_unit / whole))
+            bottom = min(most, max(least, math.ceil(Fraction(lower) * per_unit / whole)))
         if upper is not None:
-            top = min(top, math.floor(upper * per_unit / whole))
+            top = max(least, min(most, math.floor(Fraction(upper) * per_unit / whole)))
         origin = 1 << 63 if top >= 1 << 63 else 0
         return cls(dtype, whole, per_unit, bottom - origin, max(bottom, top) - origin, origin)
 
@@ -173,18 +175,31 @@ class StepsLine:
         ).within(self.first, self.last)
 
     def to_codes(self, values: NDArray[Any]) -> Codes:
-        if values.dtype.kind == "f":
-            n = np.clip(np.rint(_multiples(values, self.whole, self.per_unit)), -float(_FURTHEST), float(_FURTHEST))
-            return np.clip(n.astype(np.int64), self.first, self.last)
-        n = values if self.whole == 1 else (values + values.dtype.type(self.whole // 2)) // self.whole
-        codes = (n.astype(np.uint64) - np.uint64(self.origin)).astype(np.int64) if self.origin else n.astype(np.int64)
+        n = self._nearest(values)
+        if self.origin:
+            codes = (n.astype(np.uint64) - np.uint64(self.origin)).astype(np.int64)
+        else:
+            codes = np.minimum(n, n.dtype.type(np.iinfo(np.int64).max) if n.dtype == np.uint64 else n).astype(np.int64)
         held: Codes = np.clip(codes, self.first, self.last)
         return held
+
+    def _nearest(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The nearest whole number of steps, as integers."""
+        if values.dtype.kind == "f":
+            near = np.rint(_multiples(values, self.whole, self.per_unit))
+            if self.origin:
+                return np.clip(near, 0.0, np.nextafter(2.0**64, 0.0)).astype(np.uint64)
+            return np.clip(near, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
+        if self.whole == 1:
+            return values
+        n, rest = np.divmod(values, values.dtype.type(self.whole))
+        nearest: NDArray[Any] = n + (rest >= values.dtype.type((self.whole + 1) // 2)).astype(n.dtype)
+        return nearest
 
     def to_values(self, codes: Codes) -> NDArray[Any]:
         if self.dtype.kind == "f":
             return cast(codes.astype(np.float64) * self.whole / self.per_unit, self.dtype)
-        if self.origin:
+        if self.dtype == np.uint64:
             return (codes.astype(np.uint64) + np.uint64(self.origin)) * np.uint64(self.whole)
         return cast(codes * np.int64(self.whole), self.dtype)
 

@@ -74,14 +74,14 @@ def _named(table: Any) -> list[tuple[str, Any]]:
 def _original() -> tuple[FloatArray, FloatArray]:
     """The rows, and the probabilities that logistic regression gives them."""
     rows = load()
-    return rows, _probabilities(rows, _logistic(rows))
+    return rows, probabilities(rows, logistic(rows))
 
 
 def _with_ones(rows: FloatArray) -> FloatArray:
     return np.column_stack([np.ones(len(rows)), rows[:, :-1]])
 
 
-def _logistic(rows: FloatArray) -> FloatArray:
+def logistic(rows: FloatArray) -> FloatArray:
     """Coefficients, intercept first, by iteratively reweighted least squares."""
     import statsmodels.api as sm
 
@@ -91,7 +91,7 @@ def _logistic(rows: FloatArray) -> FloatArray:
     return np.asarray(fit.params)
 
 
-def _probabilities(rows: FloatArray, coefficients: FloatArray) -> FloatArray:
+def probabilities(rows: FloatArray, coefficients: FloatArray) -> FloatArray:
     return np.asarray(expit(_with_ones(rows) @ coefficients))
 
 
@@ -104,17 +104,17 @@ def _run(setting: str, seed: np.random.SeedSequence) -> Values:
     rows, truth = _original()
 
     def error(coefficients: FloatArray) -> float:
-        return divergence(truth, _probabilities(rows, coefficients))
+        return divergence(truth, probabilities(rows, coefficients))
 
     measured = for_all(EPSILONS, "no predictors", divergence(truth, np.full(len(truth), rows[:, -1].mean())))
     for epsilon in EPSILONS:
         for share in HOLDOUTS:
             rng = child(seed, "DIP", share, epsilon)
             released = privatize(rows, epsilon, reference=Empirical(edge="paper"), holdout=share, rng=rng).data
-            measured[f"DIP (hold {share:.0%})", epsilon] = error(_logistic(released))
+            measured[f"DIP (hold {share:.0%})", epsilon] = error(logistic(released))
         noisy = naive(rows, epsilon, bounds="sample", rng=child(seed, "NLRM", epsilon)).data
         noisy[:, -1] = noisy[:, -1] > 0.5
-        measured["NLRM", epsilon] = error(_logistic(noisy))
+        measured["NLRM", epsilon] = error(logistic(noisy))
         shuffled = rows[np.random.default_rng(child(seed, "order", epsilon)).permutation(len(rows))]
         x = _with_ones(shuffled)
         glm = PrivateLogistic(epsilon, float(np.linalg.norm(x, axis=1).max()))
@@ -128,7 +128,7 @@ def _exposure(setting: str, seed: np.random.SeedSequence) -> Values:
     The control counts the unique people among the rows that were *not* held out who come out verbatim.
     """
     rows, _ = _original()
-    people = _as_text(rows)
+    people = as_text(rows)
     values, counts = np.unique(people, return_counts=True)
     unique = np.isin(people, values[counts == 1])
     measured = {}
@@ -136,7 +136,7 @@ def _exposure(setting: str, seed: np.random.SeedSequence) -> Values:
         for share in HOLDOUTS:
             rng = child(seed, "exposure", share, epsilon)
             release = privatize(rows, epsilon, reference=Empirical(), holdout=share, rng=rng)
-            released, held = _as_text(release.data), ~release.released
+            released, held = as_text(release.data), ~release.released
             told = f"hold {share:.0%}"
             copies = np.isin(released, people[held]).mean()
             verbatim = np.isin(people[held & unique], released).mean()
@@ -147,7 +147,7 @@ def _exposure(setting: str, seed: np.random.SeedSequence) -> Values:
     return measured
 
 
-def _as_text(rows: FloatArray) -> Any:
+def as_text(rows: FloatArray) -> Any:
     """Each row as one comparable value."""
     whole = np.ascontiguousarray(rows)
     return whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel()

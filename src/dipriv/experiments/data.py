@@ -10,6 +10,8 @@ from dipriv.errors import InputError
 HOMES = {
     "bank": "UCI Machine Learning Repository no. 222, Bank Marketing: https://archive.ics.uci.edu/dataset/222",
     "uc_salary": "Employee Pay at the University of California: https://ucannualwage.ucop.edu/wage/",
+    "adult": "UCI Machine Learning Repository no. 2, Adult: https://archive.ics.uci.edu/dataset/2/adult",
+    "sdnist": "NIST ACS Data Excerpts: https://github.com/usnistgov/SDNist",
     "movielens": "GroupLens, MovieLens: https://grouplens.org/datasets/movielens/",
 }
 

@@ -32,14 +32,14 @@ PAPER = """
 
 
 @cache
-def _salaries() -> FloatArray:
+def salaries() -> FloatArray:
     import pyarrow.parquet as pq
 
     return np.asarray(pq.read_table(data_file(FILE), columns=["gross_pay"])["gross_pay"].to_numpy())
 
 
 def _run(setting: str, seed: np.random.SeedSequence) -> Values:
-    z = _salaries()
+    z = salaries()
     truth, top = float(z.mean()), float(z.max())
     moment = float(np.mean(z**MOMENT) ** (1 / MOMENT))
 

@@ -101,8 +101,10 @@ def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:
     cut = np.concatenate([[0.0], np.cumsum(pi)])
     cut[-1] = 1.0
     g = inverse_noisy_uniform_cdf(cut, b)
-    area = _area(g[np.newaxis, 1:-1] - cut[:, np.newaxis], b)
+    inner = g[1:-1]
+    area = _area(np.where(np.isfinite(inner), inner, 0.0)[np.newaxis] - cut[:, np.newaxis], b)
     reach = -np.diff(area, axis=0)  # ∫ Λ(g_j - u) du over the interval of each level, for the inner g_j
+    reach = np.where(np.isfinite(inner), reach, np.where(inner > 0, pi[:, np.newaxis], 0.0))
     reach = np.column_stack([np.zeros(len(pi)), reach, pi])
     inside = np.diff(reach, axis=1)
     rows = np.where(pi[:, np.newaxis] > 0, inside / np.where(pi > 0, pi, 1.0)[:, np.newaxis], pi[np.newaxis, :])

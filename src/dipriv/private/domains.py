@@ -11,7 +11,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv.codecs import NAN, NULL, Cells
-from dipriv.codecs.discrete import nearest_index
 from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.lines import BitsLine, Codes, Line, StepsLine
 from dipriv.codecs.protocol import cast
@@ -19,10 +18,16 @@ from dipriv.codecs.temporal import ticks_in
 from dipriv.columns import declared_labels
 from dipriv.errors import SchemaError
 from dipriv.identifying import refuse_free_text_labels
+from dipriv.jit import jit
+from dipriv.randomness import FloatArray
 from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Schema, lattice
 from dipriv.tables import Column, Table, distinct_labels
 
 MOST_DECIMALS = 4
+NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, in days since 1970: what calendars of most programs hold."""
 
 Step = tuple[int, int, Any]
 """A candidate (whole, per_unit, what to call it) for the step that a column's values are multiples of."""
@@ -54,9 +59,16 @@ class Domain:
     @property
     def missing(self) -> tuple[int, ...]:
         """The kinds of missing cells that the type allows."""
-        if not self.facts.nullable:
-            return ()
-        return (NULL, NAN) if self.facts.storage.family == "real" else (NULL,)
+        null = (NULL,) if self.facts.nullable else ()
+        return (*null, NAN) if self.facts.storage.family == "real" else null
+
+    @property
+    def bounded(self) -> frozenset[int]:
+        """The sides of zero, -1 and 1, that end at a declared bound."""
+        if not isinstance(self.declared, Continuous | Mixed):
+            return frozenset()
+        declared = {-1: self.declared.lower, 1: self.declared.upper}
+        return frozenset(side for side, bound in declared.items() if bound is not None)
 
     @property
     def has_read_labels(self) -> bool:
@@ -67,7 +79,7 @@ class Domain:
     def open_step(self) -> bool:
         """Whether the step is one of several, to be found from the rows."""
         several = len(self.steps) > (0 if self.facts.storage.family == "real" else 1)
-        return several and not isinstance(self.declared, Discrete)
+        return several and not (isinstance(self.declared, Discrete) and self.declared.step is not None)
 
     def cells(self, table: Table) -> Cells:
         """The column as numbers of its own width."""
@@ -76,7 +88,10 @@ class Domain:
 
     def line(self, step: int) -> Line:
         """The line, if values are taken as multiples of the step with this number."""
-        lower, upper = getattr(self.declared, "lower", None), getattr(self.declared, "upper", None)
+        lower, upper = _range(self.facts.arrow_type)
+        if isinstance(self.declared, Continuous | Mixed):
+            lower = max((x for x in (lower, self.declared.lower) if x is not None), default=None)
+            upper = min((x for x in (upper, self.declared.upper) if x is not None), default=None)
         if step < len(self.steps):
             whole, per_unit, _ = self.steps[step]
             return StepsLine.of(self.facts.storage.dtype, whole, per_unit, lower, upper)
@@ -94,26 +109,42 @@ class Domain:
             return Datetime(name) if storage.family == "temporal" else Discrete(step=name)
         return Continuous()
 
-    def atoms(self, line: Line) -> Codes:
-        """Codes at which cells start because the schema declares atoms there."""
-        if not isinstance(self.declared, Mixed) or self.declared.atoms is None:
-            return np.empty(0, dtype=np.int64)
-        codes = line.to_codes(np.array(self.declared.atoms, dtype=np.float64))
-        return np.unique(np.concatenate([codes, codes[codes < line.last] + 1]))
+    def cuts(self, line: Line) -> Codes:
+        """Codes at which cells start whatever the tree finds, beside octaves: counts of more cells cost no more ε.
 
-    def step_classes(self, cells: Cells) -> NDArray[np.intp]:
+        Up to 16 steps stand alone, octaves up to 128 steps, and for times those of one to a hundred years, are cut into
+        several parts, so that ratings, ages and dates are told apart even where there is little ε. Atoms that a schema
+        declares stand alone, too.
+        """
+        octaves = line.octaves
+        ends = [*octaves.starts[1:].tolist(), line.last + 1]
+        parts = np.ones(len(ends), dtype=np.int64)
+        if isinstance(line, StepsLine) and self.facts.storage.family == "temporal":
+            years = np.exp2(octaves.exponents) * line.whole * self.facts.storage.tick_ns / NANOSECONDS_IN_YEAR
+            parts[(octaves.signs != 0) & (years >= 1) & (years < 128)] = 8
+        elif isinstance(line, StepsLine):
+            parts[(octaves.signs != 0) & (octaves.exponents < 7)] = 4
+            parts[(octaves.signs != 0) & (octaves.exponents < 4)] = 8
+        cuts = {
+            int(octaves.starts[octave]) + (ends[octave] - int(octaves.starts[octave])) * part // int(parts[octave])
+            for octave in np.flatnonzero(parts > 1)
+            for part in range(1, int(parts[octave]))
+        }
+        if isinstance(self.declared, Mixed) and self.declared.atoms is not None:
+            atoms = line.to_codes(np.array(self.declared.atoms, dtype=np.float64)).tolist()
+            cuts |= {*atoms, *(atom + 1 for atom in atoms if atom < line.last)}
+        return np.array(sorted(cuts), dtype=np.int64)
+
+    def step_classes(self, cells: Cells) -> NDArray[np.int64]:
         """How many values are multiples of each step but of no coarser one; the last number counts all others."""
-        values = cells.present
-        number = np.full(len(values), len(self.steps))
-        for place, (whole, per_unit, _) in reversed(list(enumerate(self.steps))):
-            if values.dtype.kind == "f":
-                reals = values.astype(np.float64)
-                fits = (np.abs(reals) < 2.0**50 / per_unit) & (nearest_index(reals, whole, per_unit)[1] == 0)
-                fits &= np.rint(reals * per_unit / whole) * whole / per_unit == reals
-            else:
-                fits = values % whole == 0
-            number[fits] = place
-        return np.bincount(number, minlength=len(self.steps) + 1)
+        counts = np.zeros(len(self.steps) + 1, dtype=np.int64)
+        wholes = np.array([whole for whole, _, _ in self.steps], dtype=np.int64)
+        per_units = np.array([per_unit for _, per_unit, _ in self.steps], dtype=np.int64)
+        if cells.values.dtype.kind == "f":
+            count_real_steps(cells.present.astype(np.float64), wholes, per_units, counts)
+        else:
+            count_whole_steps(cells.present.astype(np.int64), wholes, counts)
+        return counts
 
 
 def domains(columns: Sequence[Column], schema: Schema, rows: Rows, *, strict: bool) -> list[Domain]:
@@ -126,7 +157,7 @@ def domains(columns: Sequence[Column], schema: Schema, rows: Rows, *, strict: bo
             "strict refuses to read them from the rows.",
             "Declare them: Categorical(levels=...), or a categorical type; or drop the column.",
         )
-    labels = {domain.name: _labels(domain, rows) for domain in unlisted}
+    labels = _read_labels(unlisted, rows) if unlisted else {}
     return [_labelled(domain, labels[domain.name]) if domain.name in labels else domain for domain in found]
 
 
@@ -168,14 +199,35 @@ def _steps(column: Column, declared: Kind | None) -> tuple[Step, ...]:
     return tuple((1, 10**digits, 1 if digits == 0 else 1 / 10**digits) for digits in range(MOST_DECIMALS + 1))
 
 
-def _labels(domain: Domain, rows: Rows) -> pa.Array:
-    """All labels of a column, sorted; free text is refused by its labels alone, which are taken as public."""
-    seen: pa.Array | None = None
+def _read_labels(unlisted: Sequence[Domain], rows: Rows) -> dict[str, pa.Array]:
+    """All labels of some columns, sorted; free text is refused by its labels alone, which are taken as public."""
+    seen: dict[str, pa.Array] = {}
     for table in rows.tables():
-        here = distinct_labels(table.array(domain.name))
-        seen = here if seen is None else distinct_labels(pa.concat_arrays([seen, here.cast(seen.type)]))
-    refuse_free_text_labels(domain.facts, seen, rows.count)
+        for domain in unlisted:
+            here = distinct_labels(table.array(domain.name))
+            if domain.name in seen:
+                here = distinct_labels(pa.concat_arrays([seen[domain.name], here.cast(seen[domain.name].type)]))
+            seen[domain.name] = here
+    for domain in unlisted:
+        refuse_free_text_labels(domain.facts, seen[domain.name], rows.count)
     return seen
+
+
+def _range(arrow_type: pa.DataType) -> tuple[int | float | None, int | float | None]:
+    """The smallest and largest value of a type, where that is less than its storage can hold: a public fact."""
+    if pa.types.is_time(arrow_type):
+        return 0, 86_400 * _PER_SECOND[arrow_type.unit] - 1
+    if pa.types.is_date(arrow_type):
+        return _FIRST_DAY, _LAST_DAY
+    if pa.types.is_timestamp(arrow_type):
+        ticks = 86_400 * _PER_SECOND[arrow_type.unit]
+        return _FIRST_DAY * ticks, (_LAST_DAY + 1) * ticks - 1
+    if pa.types.is_decimal(arrow_type):
+        most = (10**arrow_type.precision - 1) / 10**arrow_type.scale
+        return -most, most
+    if pa.types.is_float16(arrow_type):
+        return -65504.0, 65504.0
+    return None, None
 
 
 def _labelled(domain: Domain, labels: pa.Array) -> Domain:
@@ -187,3 +239,28 @@ def _plain(labels: pa.Array | None) -> tuple[Any, ...] | None:
     """The labels, where a schema can hold them."""
     listed = () if labels is None else tuple(labels.to_pylist())
     return listed if listed and all(isinstance(label, str | int | float) for label in listed) else None
+
+
+@jit
+def count_real_steps(
+    values: FloatArray, wholes: NDArray[np.int64], per_units: NDArray[np.int64], counts: NDArray[np.int64]
+) -> None:
+    """counts[k] grows by the values whose first step is number k: that are equal to a whole number of these steps."""
+    for i in range(len(values)):
+        k = 0
+        while k < len(wholes):
+            multiple = np.rint(values[i] * per_units[k] / wholes[k])
+            if abs(multiple) < 2.0**50 and multiple * wholes[k] / per_units[k] == values[i]:
+                break
+            k += 1
+        counts[k] += 1
+
+
+@jit
+def count_whole_steps(values: NDArray[np.int64], wholes: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """The same for whole numbers."""
+    for i in range(len(values)):
+        k = 0
+        while k < len(wholes) and values[i] % wholes[k] != 0:
+            k += 1
+        counts[k] += 1

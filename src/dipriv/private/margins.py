@@ -10,21 +10,31 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs.lines import ORDINARY, BitsLine, Codes, Octaves
+from dipriv.codecs.lines import BitsLine, Codes, Octaves
 from dipriv.randomness import FloatArray
 
 CERTAIN = 1e-9
 """How often, in all, noise may be taken for values in an octave that has no neighbour with values."""
-NEXT = 1e-3
-"""The same for the octave next to one with values; half of that for each further octave in between."""
+ZERO = 1e-3
+"""The same for zeros in a column that has none."""
+NEXT = 0.04
+"""Half of this for the octave next to one with values; half of that again for each further octave in between."""
+EDGE = 2.5
+"""The outermost octave ends where what is further out adds up to so many standard deviations of its noise."""
 CLEAR = 20.0
 """So many noise scales: more than noise will ever make."""
 PEAK = 1000.0
 NARROW = 2.0**-6
 """A cell so many times denser than its neighbours, and so much narrower than its octave, is taken for one value."""
+SPECK = 0.05
+"""How often, in all, noise may be taken for rows in the same octave as a far denser cell."""
+TAIL = 4
+"""So many octaves beyond the last one taken are searched for the rest of a tail."""
 MISSING = 1e-4
 """The same for nulls in a column that has none."""
 WINDOWS = (1, 2, 4, 8)
+USUAL, UNUSUAL = 4.0, 0.25
+"""Where nothing is clear, magnitudes are e^-0.25 times as likely for each octave they are further from 2^4."""
 _EXPONENTS = np.linspace(0.02, 0.98, 97)
 
 
@@ -43,7 +53,7 @@ def occupied(
     First those that are certain. Then, on either side of zero, outward and inward from what is taken already, runs of
     octaves whose total stands out; the further away, the more it must, by a factor of two in probability for a factor
     of two in value, so that the harm to be expected stays the same. What lies between is taken, too. Zero is taken by
-    itself. Where nothing stands out but some octave is `needed`, the most likely one of ordinary magnitude is taken.
+    itself. Where nothing stands out but some octave is `needed`, the likeliest ones of ordinary magnitude are taken.
     """
     count = len(octaves.starts)
     totals = np.bincount(octave_of, noisy, minlength=count) / scale
@@ -52,10 +62,10 @@ def occupied(
     np.maximum.at(highest, octave_of, noisy / scale)
     chance = np.minimum(log_chance(totals, cells), np.log(cells) - highest)
     taken: NDArray[np.bool_] = chance < math.log(CERTAIN / count)
-    taken |= (octaves.signs == 0) & (chance < math.log(NEXT))
+    taken |= (octaves.signs == 0) & (chance < math.log(ZERO))
     if not np.any(taken) and needed:
-        far = np.abs(octaves.exponents - ORDINARY)
-        taken[np.argmin(chance + 3.0 * np.log1p(far))] = True
+        begin, end = _likeliest(totals, cells, octaves.exponents)
+        taken[begin:end] = True
     known = octaves.exponents[taken & (octaves.signs != 0)]
     top = float(known.max()) if len(known) else 0.0
     for sign in (-1, 1):
@@ -65,13 +75,30 @@ def occupied(
     return taken
 
 
+def _windows(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where runs of some octaves begin and end."""
+    windows = [(begin, begin + width) for width in WINDOWS for begin in range(count - width + 1)]
+    begins, ends = np.array(windows).T
+    return begins, ends
+
+
+def _likeliest(totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray) -> tuple[int, int]:
+    """The run of octaves that stands out most, for its noise and for how unusual its magnitudes are."""
+    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
+    begins, ends = _windows(len(totals))
+    unusual = UNUSUAL * np.abs(exponents - USUAL)
+    furthest = np.maximum(unusual[begins], unusual[ends - 1])
+    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
+    best = int(np.argmin(chance + furthest))
+    return int(begins[best]), int(ends[best])
+
+
 def _run(
     taken: NDArray[np.bool_], totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray, top: float
 ) -> NDArray[np.bool_]:
     """One side of zero, magnitudes rising: the octaves taken, as one run. `top` is the largest exponent known."""
     sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    windows = [(begin, begin + width) for width in WINDOWS for begin in range(len(totals) - width + 1)]
-    begins, ends = np.array(windows).T
+    begins, ends = _windows(len(totals))
     chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
     largest, smallest = exponents[ends - 1], exponents[begins]
     run = np.flatnonzero(taken)
@@ -144,6 +171,64 @@ def shortest_between(low: float, high: float) -> float:
     return low
 
 
+def up_to_bounds(octaves: Octaves, taken: NDArray[np.bool_], bounded: frozenset[int]) -> NDArray[np.bool_]:
+    """The octaves taken, on sides with a declared bound all the way to it: noise cannot lead beyond."""
+    for sign in bounded:
+        side = np.flatnonzero(octaves.signs == sign)[::sign]
+        run = np.flatnonzero(taken[side])
+        taken[side[run[0] if len(run) else 0 :]] = True
+    return taken
+
+
+def trimmed(
+    octaves: Octaves,
+    octave_of: NDArray[np.intp],
+    noisy: FloatArray,
+    taken: NDArray[np.bool_],
+    scale: float,
+    bounded: frozenset[int],
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which cells are kept, and their counts: on either side the outermost octave ends where values do.
+
+    Its last cell gets what stands beyond it, up to a few octaves further out. Those rows are too few to show where they
+    are, but not to show that they are: a tail keeps its mass. Sides with a declared bound end there.
+    """
+    kept, counts = taken[octave_of], noisy.copy()
+    for sign in {-1, 1} - bounded:
+        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
+        run = np.flatnonzero(taken[side])
+        if len(run):
+            last = np.flatnonzero(octave_of == side[run[-1]])[::sign]
+            outside = np.cumsum(noisy[last][::-1])[::-1]
+            clear = np.flatnonzero(outside > EDGE * scale * np.sqrt(2.0 * np.arange(len(last), 0, -1)))
+            edge = int(clear[-1]) if len(clear) else int(np.argmax(noisy[last]))
+            beyond = np.isin(octave_of, side[run[-1] + 1 : run[-1] + 1 + TAIL])
+            kept[last[edge + 1 :]] = False
+            counts[last[edge]] += max(0.0, float(noisy[beyond].sum() + noisy[last[edge + 1 :]].sum()))
+    return kept, counts
+
+
+def without_specks(
+    octave_of: NDArray[np.intp], noisy: FloatArray, sizes: NDArray[np.uint64], scale: float
+) -> FloatArray:
+    """Counts without those that noise alone could have made, in the same octave as a far denser cell.
+
+    The tree splits off what is empty around a heavy value. Other small counts, of which a tail is made, are left as
+    they are: to drop every one of them would drop the tail.
+    """
+    density = np.maximum(noisy, 0.0) / sizes.astype(np.float64)
+    densest = np.zeros(int(octave_of.max(initial=0)) + 1)
+    np.maximum.at(densest, octave_of, density)
+    noise = noisy < scale * math.log(max(1, len(noisy)) / SPECK)
+    return np.where(noise & (densest[octave_of] > PEAK * density), 0.0, noisy)
+
+
+def with_least(masses: FloatArray, least: FloatArray | float) -> FloatArray:
+    """The same total, but nothing below `least`."""
+    raised: FloatArray = np.maximum(masses, least)
+    return raised * (masses.sum() / raised.sum()) if masses.any() else masses
+
+
 def missing_found(noisy: FloatArray, scale: float) -> FloatArray:
     """Counts of missing cells, taken as none where noise alone could have made them."""
     return np.where(noisy > -scale * math.log(MISSING), noisy, 0.0)
@@ -154,6 +239,7 @@ def finest_step(noisy: FloatArray, scale: float, rows: int) -> int:
 
     noisy[k] counts the values that are multiples of step k, but of no coarser one; the last counts all others.
     """
-    allowed = 2.5 * scale * math.sqrt(len(noisy))
+    noise = scale * math.sqrt(len(noisy))
+    allowed = max(2.5 * noise, min(8.0 * noise, rows / 1000))
     beyond = np.append(np.cumsum(noisy[::-1])[::-1][1:], 0.0)
     return int(np.flatnonzero(beyond <= allowed)[0]) if allowed <= 0.1 * rows else len(noisy) - 1

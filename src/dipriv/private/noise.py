@@ -57,12 +57,15 @@ class Purse:
     def noisy_best(self, scores: NDArray[np.int64], sensitivity: int, epsilon: Fraction) -> int:
         """The number of the largest noisy score. One row changes each whole score by at most `sensitivity`.
 
-        Given all other noise, a score wins if its noise reaches a whole number, which one row moves by at most twice
-        the sensitivity: with that many units in the scale's exponent, ε.
+        The noise is one-sided (geometric). Given all other noise, a score wins if its own reaches a whole number, which
+        one row moves by at most twice the sensitivity, and P(z >= m) falls by a factor of e^(-1/scale) a step at most.
         """
         scale = math.ceil(2 * sensitivity / epsilon)
-        self.pay(Fraction(2 * sensitivity, _held(scale)))
-        return int(np.argmax(scores + self.noise(len(scores), scale)))
+        self.pay(Fraction(2 * sensitivity, held_scale(scale)))
+        noise = self.noise(len(scores), scale)
+        while len(below := np.flatnonzero(noise < 0)):
+            noise[below] = self.noise(len(below), scale)
+        return int(np.argmax(scores + noise))
 
 
 def lattice_scale(scale: Fraction) -> tuple[int, int]:
@@ -71,10 +74,11 @@ def lattice_scale(scale: Fraction) -> tuple[int, int]:
         steps = math.ceil(scale * (1 << digits))
         if steps <= 1 << 40:
             return digits, steps
-    return 0, _held(math.ceil(scale))
+    return 0, held_scale(math.ceil(scale))
 
 
-def _held(scale: int) -> int:
+def held_scale(scale: int) -> int:
+    """A scale that exact noise can have."""
     if scale > LARGEST_SCALE:
         raise InputError(
             f"a noise scale of {scale:.3g} is larger than {LARGEST_SCALE:.3g}.",

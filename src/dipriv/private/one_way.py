@@ -10,30 +10,46 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs import PRESENT, Cells, CellsCodec, RanksCodec
+from dipriv.codecs import NULL, PRESENT, Cells, CellsCodec, RanksCodec
 from dipriv.codecs.lines import BitsLine, Codes, Line
 from dipriv.private.counting import below, in_parallel
 from dipriv.private.domains import Domain, Rows
-from dipriv.private.margins import CLEAR, finest_step, missing_found, occupied, single_values, to_total
+from dipriv.private.margins import (
+    CLEAR,
+    finest_step,
+    missing_found,
+    occupied,
+    single_values,
+    to_total,
+    trimmed,
+    up_to_bounds,
+    with_least,
+    without_specks,
+)
 from dipriv.private.noise import Counts, Purse
 from dipriv.private.privtree import PrivTree
 from dipriv.randomness import FloatArray
 
-OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 2), Fraction(1), Fraction(3)
+OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 4), Fraction(1), Fraction(3)
 """Weights of columns: two levels need little, and of numbers the cells must be found, too."""
 OF_STEP, OF_TREE = Fraction(1, 6), Fraction(1, 5)
 """Of a column's budget: for finding its step, if that is open, and for its tree."""
+LEAST, LEAST_IN_ALL = 5.0, 0.01
+"""A listed level has about five rows at least, but the rare ones together no more than a hundredth of all rows."""
 StatesCodec: TypeAlias = CellsCodec | RanksCodec
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A column's codec, the masses of its states, which add up to the number of rows, and its step."""
+    """A column's codec, the masses of its states, which add up to the number of rows, their noise, and its step."""
 
     domain: Domain
     codec: StatesCodec = field(repr=False)
     masses: FloatArray = field(repr=False)
+    scale: float
     step: int = 0
+    least: float = 0.0
+    """The mass that every state has at least, where states are levels."""
 
 
 class _Learner(Protocol):
@@ -120,9 +136,13 @@ class _Levels:
         assert self.noisy is not None  # noqa: S101
         kinds = len(self.domain.missing)
         absent, masses, missing = _settle(self.noisy[:kinds], self.noisy[kinds:], self.scale, rows, self.domain.missing)
+        if self.domain.labels is not None and not len(self.domain.labels):  # no label at all: nothing but nulls
+            absent, masses, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
+        least = min(LEAST, LEAST_IN_ALL * rows / len(masses)) if masses.any() else 0.0
+        masses = with_least(masses, least)
         order = np.arange(len(masses)) if self.domain.ordered else np.argsort(-masses, kind="stable")
         codec = RanksCodec(self._codec.levels, order, missing)
-        return Law(self.domain, codec, np.concatenate([absent, masses[order]]))
+        return Law(self.domain, codec, np.concatenate([absent, masses[order]]), self.scale, least=least)
 
 
 @dataclass
@@ -152,7 +172,7 @@ class _Numbers:
             self._settle_on(0)
         if self.tree is not None and self.line is not None:
             asked = self.tree.boundaries()
-            fixed = [self.line.octaves.starts, self.domain.atoms(self.line)] if not len(self.at) else []
+            fixed = [self.line.octaves.starts, self.domain.cuts(self.line)] if not len(self.at) else []
             self.boundaries = np.unique(np.concatenate([asked, *fixed]))
 
     def count(self, cells: Cells) -> Counts:
@@ -166,7 +186,9 @@ class _Numbers:
     def take(self, counts: Counts) -> None:
         if self.tree is None:
             noisy, scale = self.purse.noisy_counts(counts, self.epsilon * OF_STEP)
-            return self._settle_on(finest_step(noisy, scale, self.rows))
+            step = finest_step(noisy, scale, self.rows)
+            real = self.domain.facts.storage.family == "real"
+            return self._settle_on(step if real else min(step, len(self.domain.steps) - 1))
         size = len(self.boundaries)
         self.present, self.missing = int(counts[size]), counts[size + 1 :]
         self.tree.grow(self.boundaries, counts[:size], self.present)
@@ -185,7 +207,7 @@ class _Numbers:
         assert self.tree is not None  # noqa: S101
         assert self.line is not None  # noqa: S101
         octaves = self.line.octaves
-        starts = np.unique(np.concatenate([self.tree.leaves, octaves.starts, self.domain.atoms(self.line)]))
+        starts = np.unique(np.concatenate([self.tree.leaves, octaves.starts, self.domain.cuts(self.line)]))
         exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
         left = self.epsilon * (1 - OF_TREE - (OF_STEP if self.domain.open_step else 0))
         noisy, scale = self.purse.noisy_counts(np.concatenate([self.missing, exact]), left)
@@ -193,18 +215,21 @@ class _Numbers:
         octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
         nulls = float(missing_found(noisy[:kinds], scale).sum())
         needed = nulls == 0.0 or nulls < rows - CLEAR * scale
-        kept = occupied(octaves, octave_of, noisy[kinds:], scale, needed)[octave_of]
+        taken = occupied(octaves, octave_of, noisy[kinds:], scale, needed)
+        taken = up_to_bounds(octaves, taken, self.domain.bounded)
+        kept, counts = trimmed(octaves, octave_of, noisy[kinds:], taken, scale, self.domain.bounded)
         masses = np.zeros(len(starts))
-        absent, masses[kept], missing = _settle(noisy[:kinds], noisy[kinds:][kept], scale, rows, self.domain.missing)
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
         sizes[-1] = np.uint64((self.line.last - int(starts[-1]) + 1) % 2**64)
+        clean = without_specks(octave_of[kept], counts[kept], sizes[kept], scale)
+        absent, masses[kept], missing = _settle(noisy[:kinds], clean, scale, rows, self.domain.missing)
         if isinstance(self.line, BitsLine):
             starts, sizes = single_values(self.line, starts, sizes, masses, scale)
         there = masses > 0
         if not np.any(there):  # nothing but missing values: a cell without mass, for values to stand in
             there[-1] = True
         codec = CellsCodec(self.line, starts[there], sizes[there], missing)
-        return Law(self.domain, codec, np.concatenate([absent, masses[there]]), self.step)
+        return Law(self.domain, codec, np.concatenate([absent, masses[there]]), scale, self.step)
 
 
 def _settle(

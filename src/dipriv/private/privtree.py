@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.codecs.lines import Codes, Octaves
-from dipriv.private.noise import Counts, Purse
+from dipriv.private.noise import Counts, Purse, held_scale
 
 LN2_ABOVE = Fraction(693_147_181, 10**9)
-MOST_CELLS = 1 << 16
+MOST_CELLS = 1 << 14
 SMALLEST_SCALE = 2
 """λ is at least two counts, which the proof needs; a larger ε is not spent."""
 DIGITS = 20
@@ -44,7 +44,7 @@ class PrivTree:
         self._digits = DIGITS
         while math.ceil(scale * (1 << self._digits)) > 1 << 50 and self._digits > 0:
             self._digits -= 1
-        self._scale = math.ceil(scale * (1 << self._digits))
+        self._scale = held_scale(math.ceil(scale * (1 << self._digits)))
         self._bias = math.ceil(self._scale * LN2_ABOVE)
         self.purse.pay(4 * SLACK * (1 << self._digits) / self._scale)
         self._low = np.array([self.first], dtype=np.int64)

@@ -1,31 +1,35 @@
 """Which columns depend on which: edges chosen by noisy scores, their two-way tables, and the network made of them.
 
-A tree: each column has one parent, and the tree has the greatest dependence. With a target, the target is a parent of
-every other column, and these form a tree among themselves, judged by what the target leaves unexplained. A column with
-two parents has the three-way table of greatest entropy with the measured two-way ones: no three-way table is measured.
+First a tree of greatest dependence, then, where there are rows and ε enough, a second parent for every column: one that
+is tied to the first parent by a table, judged by what the first parent leaves unexplained. With a target, the target is
+the first parent of every other column, and these form a tree among themselves. A column with two parents has the
+three-way table of greatest entropy with the measured two-way ones: no three-way table is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
+from dipriv.private.margins import to_total, with_least
 from dipriv.private.noise import Counts, Purse
 from dipriv.private.pairs import denoised, of_greatest_entropy
 from dipriv.randomness import FloatArray
 from dipriv.references.network import Groups, Network, Node
 
 Pair = tuple[int, int]
-JointCounts = Callable[[Sequence[Pair]], dict[Pair, Counts]]
-"""Exact joint counts of groups for pairs (i, j), i < j: private, they leave through the purse only."""
+Chain = dict[int, tuple[int, ...]]
+"""The parents of each column, in an order in which parents come first."""
 SCORE_DIGITS = 4
 FLOOR = 0.5
 """A table's score is lowered by this part of the noise that measuring it adds: large tables must be worth it."""
 FEWEST_GROUPS, MOST_GROUPS = 2, 32
 ROWS_PER_NOISE = 2.0
+SECOND_FROM = 1500
+"""Second parents are worth their tables from so many rows times ε for each column; measured to be good."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +38,21 @@ class Margin:
 
     masses: FloatArray = field(repr=False)
     group_of: Groups = field(repr=False)
+    totals: FloatArray = field(repr=False)
+    variances: FloatArray = field(repr=False)
+    """Of the totals of groups, by the noise in them."""
+    least: FloatArray = field(repr=False)
+    """What the totals are at least."""
 
-    @property
-    def totals(self) -> FloatArray:
-        return np.bincount(self.group_of, self.masses).astype(np.float64)
+    @classmethod
+    def of(cls, masses: FloatArray, group_of: Groups, scale: float, least: float) -> Margin:
+        totals = np.bincount(group_of, masses).astype(np.float64)
+        states = np.bincount(group_of).astype(np.float64)
+        return cls(masses, group_of, totals, states * 2.0 * scale**2, states * least)
 
     @property
     def groups(self) -> int:
-        return int(self.group_of[-1]) + 1
+        return len(self.totals)
 
 
 def groups_for(rows: int, scale: float) -> int:
@@ -49,11 +60,14 @@ def groups_for(rows: int, scale: float) -> int:
     return int(np.clip(np.sqrt(rows / (ROWS_PER_NOISE * scale)), FEWEST_GROUPS, MOST_GROUPS))
 
 
-def coarsened(masses: FloatArray, most: int, ordered: bool) -> Margin:
-    """At most so many groups: of about the same mass where states have an order, else the heaviest one by one."""
+def coarsened(masses: FloatArray, most: int, ordered: bool) -> Groups:
+    """The group of each state: at most so many groups.
+
+    Where states have an order they are of about the same mass; else the heaviest states stand alone.
+    """
     if not ordered:
         alone = min(most - 1, max(1, int(np.count_nonzero(masses))))
-        return Margin(masses, np.minimum(np.arange(len(masses)), alone if len(masses) > alone else len(masses) - 1))
+        return np.minimum(np.arange(len(masses)), alone)
     group_of = np.zeros(len(masses), dtype=np.int64)
     group, inside, left = 0, 0.0, float(masses.sum())
     for state, mass in enumerate(masses):
@@ -62,53 +76,63 @@ def coarsened(masses: FloatArray, most: int, ordered: bool) -> Margin:
             group, inside = group + 1, 0.0
         group_of[state] = group
         inside, left = inside + mass, left - mass
-    return Margin(masses, group_of)
+    return group_of
+
+
+def second_parents(columns: int, rows: int, epsilon: Fraction) -> int:
+    """How many columns get a second parent where there is no target: all that can, or none where ε is little for it."""
+    return max(0, columns - 2) if rows * epsilon >= SECOND_FROM * columns else 0
 
 
 @dataclass
 class Builder:
-    """Builds the network: `scoring` and `tables` are the budgets of all choices and of all tables."""
+    """Builds the network from margins and from exact joint counts, which leave through the purse alone."""
 
-    margins: Sequence[Margin] = field(repr=False)
+    margins: list[Margin] = field(repr=False)
+    counts: Mapping[Pair, Counts] = field(repr=False)
+    """Of the groups of all pairs (i, j), i < j: private."""
     purse: Purse = field(repr=False)
     rows: int
-    scoring: Fraction
+    each_choice: Fraction
     each_table: Fraction
-    table_scale: float
-    sampled: JointCounts = field(repr=False)
-    """Joint counts of some of the rows, for scores."""
-    sample: int
-    whole: JointCounts = field(repr=False)
-    """Joint counts of all rows, for tables."""
+    second: int = 0
+    """How many columns get a second parent."""
+    noisy: dict[Pair, FloatArray] = field(repr=False, default_factory=dict)
     tables: dict[Pair, FloatArray] = field(repr=False, default_factory=dict)
 
-    def tree(self) -> list[tuple[int, tuple[int, ...]]]:
-        """(column, parents) in an order in which parents come first."""
-        count = len(self.margins)
-        if count == 1:
-            return [(0, ())]
-        products = {pair: self._product(*pair) for pair in _pairs(range(count))}
-        edges = self._spanning(list(range(count)), products, self.scoring / (count - 1))
-        self.measure(edges)
-        return [(0, ()), *((child, (parent,)) for parent, child in edges)]
+    def __post_init__(self) -> None:
+        self._alone = tuple(self.margins)
+        self._scale = float(2 / self.each_table)
 
-    def around(self, target: int) -> list[tuple[int, tuple[int, ...]]]:
-        """The same, with the target as a parent of all others."""
+    def tree(self) -> Chain:
+        """A tree, then second parents."""
+        columns = list(range(len(self.margins)))
+        products = {pair: self._product(*pair) for pair in _pairs(columns)}
+        edges = self._spanning(columns, products)
+        self.measure(edges)
+        self.settle()
+        chain: Chain = {0: (), **{child: (parent,) for parent, child in edges}}
+        for _ in range(self.second):
+            self._add_parent(chain)
+        self.settle()
+        return chain
+
+    def around(self, target: int) -> Chain:
+        """The target as a parent of all others, and a tree among these."""
         others = [column for column in range(len(self.margins)) if column != target]
         self.measure([(target, column) for column in others])
-        if len(others) < 2:
-            return [(target, ()), *((column, (target,)) for column in others)]
+        self.settle()
         given = {pair: self._given(target, *pair) for pair in _pairs(others)}
-        edges = self._spanning(others, given, self.scoring / (len(others) - 1))
+        edges = self._spanning(others, given)
         self.measure(edges)
-        start = others[0]
-        return [(target, ()), (start, (target,)), *((child, (target, parent)) for parent, child in edges)]
+        self.settle()
+        return {target: (), others[0]: (target,), **{child: (target, parent) for parent, child in edges}}
 
-    def network(self, chain: Sequence[tuple[int, tuple[int, ...]]]) -> Network:
+    def network(self, chain: Chain) -> Network:
         """Conditional tables for all columns of the chain, numbered by their places in it."""
-        place = {column: number for number, (column, _) in enumerate(chain)}
+        place = {column: number for number, column in enumerate(chain)}
         nodes = []
-        for column, parents in chain:
+        for column, parents in chain.items():
             margin = self.margins[column]
             weights = _usable(self._conditional(column, parents), margin.totals)
             nodes.append(Node.of(tuple(place[p] for p in parents), margin.group_of, margin.masses, weights))
@@ -116,11 +140,33 @@ class Builder:
 
     def measure(self, edges: Sequence[Pair]) -> None:
         """Spend on the tables of these edges."""
-        counts = self.whole([_sorted(edge) for edge in edges])
-        for (i, j), exact in counts.items():
-            noisy, scale = self.purse.noisy_counts(exact, self.each_table)
-            table = denoised(noisy, self.margins[i].totals, self.margins[j].totals, scale)
-            self.tables[i, j], self.tables[j, i] = table, table.T
+        for edge in edges:
+            pair = _sorted(edge)
+            self.noisy[pair], self._scale = self.purse.noisy_counts(self.counts[pair], self.each_table)
+            self._denoise(pair)
+
+    def settle(self) -> None:
+        """Bring margins and tables in line: a column's own counts and the margins of all its tables count together."""
+        self.margins = [self._margin(column) for column in range(len(self.margins))]
+        for pair in self.noisy:
+            self._denoise(pair)
+
+    def _denoise(self, pair: Pair) -> None:
+        i, j = pair
+        table = denoised(self.noisy[pair], self.margins[i].totals, self.margins[j].totals, self._scale)
+        self.tables[i, j], self.tables[j, i] = table, table.T
+
+    def _margin(self, column: int) -> Margin:
+        """Each estimate weighs by what its noise leaves it worth."""
+        alone = self._alone[column]
+        weighed, weights = alone.totals / alone.variances, 1.0 / alone.variances
+        for (i, j), noisy in self.noisy.items():
+            if column in (i, j):
+                variance = 2.0 * self._scale**2 * noisy.size / alone.groups
+                weighed = weighed + noisy.sum(axis=1 if column == i else 0) / variance
+                weights = weights + 1.0 / variance
+        totals = with_least(to_total(weighed / weights, float(self.rows)), alone.least)
+        return Margin(alone.masses, alone.group_of, totals, 1.0 / weights, alone.least)
 
     def _conditional(self, column: int, parents: tuple[int, ...]) -> FloatArray:
         """Weights of the column's groups, one line for each joint group of the parents."""
@@ -132,37 +178,54 @@ class Builder:
         three = of_greatest_entropy(self.tables[column, first], self.tables[column, second], self.tables[first, second])
         return three.reshape(len(three), -1).T
 
-    def _spanning(self, columns: list[int], expected: dict[Pair, FloatArray], each: Fraction) -> list[Pair]:
+    def _spanning(self, columns: list[int], expected: Mapping[Pair, FloatArray]) -> list[Pair]:
         """The edges (inside, new) of a tree of greatest noisy dependence: Prim's algorithm, ε for each choice."""
-        counts = self.sampled(list(expected))
-        scores = {pair: self._score(counts[pair], expected[pair]) for pair in expected}
+        scores = {pair: self._score(pair, model) for pair, model in expected.items()}
         inside, outside = columns[:1], columns[1:]
         edges: list[Pair] = []
         while outside:
             choices = [(i, j) for i in inside for j in outside]
-            best = 0
-            if len(choices) > 1:
-                worth = np.array([scores[_sorted(choice)] for choice in choices])
-                best = self.purse.noisy_best(worth, 2 << SCORE_DIGITS, each)
-            edges.append(choices[best])
-            inside.append(choices[best][1])
-            outside.remove(choices[best][1])
+            edges.append(choices[self._best([scores[_sorted(choice)] for choice in choices])])
+            inside.append(edges[-1][1])
+            outside.remove(edges[-1][1])
         return edges
 
-    def _score(self, counts: Counts, expected: FloatArray) -> int:
-        """Σ |count - expected| of the sampled rows, less a public part of the noise, in steps of 2^-SCORE_DIGITS."""
-        shrunk = np.rint(np.ldexp(expected * (self.sample / self.rows), SCORE_DIGITS)).astype(np.int64)
-        noise = FLOOR * self.table_scale * counts.size * self.sample / self.rows
-        return int(np.abs((counts << SCORE_DIGITS) - shrunk).sum()) - round(noise * (1 << SCORE_DIGITS))
+    def _add_parent(self, chain: Chain) -> None:
+        """A second parent for one column, if any can have one."""
+        place = {column: number for number, column in enumerate(chain)}
+        choices = [
+            (child, second)
+            for child, parents in chain.items()
+            if len(parents) == 1
+            for second in chain
+            if place[second] < place[child] and (parents[0], second) in self.tables
+        ]
+        if choices:
+            scores = [self._score(_sorted(pair), self._given(chain[pair[0]][0], *_sorted(pair))) for pair in choices]
+            child, second = choices[self._best(scores)]
+            chain[child] = (*chain[child], second)
+            self.measure([(child, second)])
+
+    def _best(self, scores: Sequence[int]) -> int:
+        if len(scores) == 1:
+            return 0
+        return self.purse.noisy_best(np.array(scores, dtype=np.int64), 2 << SCORE_DIGITS, self.each_choice)
+
+    def _score(self, pair: Pair, expected: FloatArray) -> int:
+        """Σ |count - expected|, less a public part of the noise, in steps of 2^-SCORE_DIGITS."""
+        counts = self.counts[pair]
+        model = np.rint(np.ldexp(expected, SCORE_DIGITS)).astype(np.int64)
+        noise = round(FLOOR * self._scale * counts.size * (1 << SCORE_DIGITS))
+        return int(np.abs((counts << SCORE_DIGITS) - model).sum()) - noise
 
     def _product(self, i: int, j: int) -> FloatArray:
         return np.outer(self.margins[i].totals, self.margins[j].totals) / self.rows
 
-    def _given(self, target: int, i: int, j: int) -> FloatArray:
-        """What independence given the target would make of the table."""
-        totals = self.margins[target].totals
-        shares = np.divide(self.tables[i, target], totals, out=np.zeros_like(self.tables[i, target]), where=totals > 0)
-        return np.asarray(shares @ self.tables[target, j])
+    def _given(self, parent: int, i: int, j: int) -> FloatArray:
+        """What independence given a common neighbour would make of the table."""
+        totals = self.margins[parent].totals
+        shares = np.divide(self.tables[i, parent], totals, out=np.zeros_like(self.tables[i, parent]), where=totals > 0)
+        return np.asarray(shares @ self.tables[parent, j])
 
 
 def _usable(weights: FloatArray, fallback: FloatArray) -> FloatArray:

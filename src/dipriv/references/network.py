@@ -37,8 +37,10 @@ class Node:
         even = 1.0 / np.repeat(sizes, sizes)
         whole = np.repeat(totals, sizes)
         shares = np.where(whole > 0, masses / np.where(whole > 0, whole, 1.0), even)
-        ends = np.cumsum(shares)
-        inner = ends - shares - np.repeat((ends - shares)[first], sizes)
+        below = np.append(0.0, np.cumsum(shares)[:-1])  # a state without mass starts exactly where the next one does
+        inner = below - np.repeat(below[first], sizes)
+        last = np.maximum.reduceat(np.where(shares > 0, np.arange(len(shares)), -1), first)
+        inner = np.where(np.arange(len(shares)) > np.repeat(last, sizes), 1.0, inner)
         cumulative = np.cumsum(tables, axis=1)
         cumulative = cumulative / cumulative[:, -1:]
         padded = np.concatenate([np.zeros((len(tables), 1)), cumulative], axis=1)
@@ -136,7 +138,7 @@ def from_uniforms(
         state = min(begin + first_end(share, ends, begin, stop), stop - 1)
         width = ends[state] - inner[state]
         place = (share - inner[state]) / width if width > 0.0 else 1.0
-        v[i] = state + min(max(place, 1e-12), 1.0)
+        v[i] = state + min(max(place, 2.0**-32), 1.0)
         groups[i] = group
 
 

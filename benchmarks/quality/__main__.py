@@ -1,0 +1,98 @@
+"""Measure the parts asked for, one after another, each put on record as soon as it is done; then write the page."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import time
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.measure import cores
+from benchmarks.quality import adult, bank, edges, movielens, page, peers, salary, sdnist, verbatim
+from benchmarks.quality.contest import Setting, say, warm_up
+from dipriv.experiments.runner import whole_file
+
+DOCS = Path(__file__).parents[2] / "docs"
+PARTS: dict[str, page.Part] = {
+    "bank": bank,
+    "salary": salary,
+    "adult": adult,
+    "sdnist": sdnist,
+    "movielens": movielens,
+    "verbatim": verbatim,
+    "edges": edges,
+}
+PACKAGES = ("dipriv", "numpy", "pandas", "polars", "opendp", "mbi", "jax", "sdmetrics")
+
+
+def main() -> None:
+    """Parse, measure, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all if none is named")
+    parser.add_argument("--reference", default="private", help="a stand-in such as holdout, for trials")
+    parser.add_argument("--runs", type=int, help="at most so many runs of each method, for trials")
+    parser.add_argument("--out", type=Path, default=DOCS, help="folder to write to; docs/ unless told")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.parts if name not in PARTS]:
+        parser.error(f"no part {unknown[0]}; there are {', '.join(PARTS)}")
+    setting = Setting(asked.reference, asked.runs)
+    if asked.out == DOCS and setting != Setting():
+        parser.error("a trial does not belong on record: name another folder with --out")
+    warm_up(setting)
+    failed = [name for name in asked.parts or PARTS if not measure(name, setting, asked.out)]
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}")
+
+
+def measure(name: str, setting: Setting, out: Path) -> bool:
+    """One part: run, merge into the record, write the page and the figures; a part that fails leaves all as it was."""
+    start = time.perf_counter()
+    try:
+        result = PARTS[name].run(setting)
+    except Exception:
+        say(f"{name}: {traceback.format_exc()}")
+        return False
+    result |= {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "minutes": (time.perf_counter() - start) / 60,
+        "reference": setting.reference,
+        "machine": {"cores": cores(), "memory in GB": _memory(), "kind": platform.machine()},
+        "versions": {"Python": platform.python_version(), **_versions()},
+        "peers left out for lack of": peers.lacking(),
+    }
+    file = out / "private-reference.json"
+    record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    record = {part: (record | {name: result})[part] for part in PARTS if part in record or part == name}
+    out.mkdir(parents=True, exist_ok=True)
+    for path, text in (
+        (file, json.dumps(record, indent=1) + "\n"),
+        (out / "private-reference.md", page.render(record, PARTS)),
+    ):
+        with whole_file(path) as written:
+            written.write_text(text, encoding="utf-8")
+    page.draw(record, out / "images")
+    say(f"{name}: on record after {result['minutes']:.1f} minutes")
+    return True
+
+
+def _memory() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Methods take turns, run by run, on the same machine in the same process: what each makes, and how long it takes."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+import dipriv
+from dipriv.references import Private
+
+ONE_ROW = "ε = 1, replace one row"
+SAME = "ε = 0.5, add or remove one row; this implies ε = 1, replace one row"
+WEAKER = "ε = 1, add or remove one row; this implies only ε = 2, replace one row"
+
+Release = Callable[[int], Any]
+Score = Callable[[Any], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a part is run: with the private reference, or with a stand-in for trials; with how many runs at most."""
+
+    reference: str = "private"
+    at_most: int | None = None
+
+    def runs(self, asked: int) -> int:
+        return asked if self.at_most is None else min(asked, self.at_most)
+
+
+@dataclass(frozen=True)
+class Method:
+    """Something that makes a table from a seed, and how often; no further run starts after `budget` seconds."""
+
+    label: str
+    promise: str
+    make: Release
+    runs: int
+    budget: float = math.inf
+    least: int = 1
+
+
+def ours(frame: Any, setting: Setting, target: str | None = None, schema: Any = None) -> Release:
+    """The release of a frame by dipriv at ε = 1, for each seed."""
+    reference: Any = setting.reference
+    if target is not None and setting.reference == "private":
+        reference = Private(target=target)
+    return lambda seed: dipriv.privatize(frame, 1.0, reference=reference, schema=schema, rng=seed).data
+
+
+def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting) -> dict[str, Any]:
+    """Each method's promise, seconds and scores by run; a method that fails is out, and its error's name is kept."""
+    methods = [replace(method, runs=setting.runs(method.runs)) for method in methods]
+    found: dict[str, Any] = {method.label: {"promise": method.promise, "seconds": []} for method in methods}
+    for seed in range(max(method.runs for method in methods)):
+        for method in methods:
+            result = found[method.label]
+            late = sum(result["seconds"]) > method.budget and seed >= method.least
+            if seed >= method.runs or late or "failed" in result:
+                continue
+            start = time.perf_counter()
+            try:
+                made = method.make(seed)
+            except Exception as error:
+                result["failed"] = type(error).__name__
+                say(f"{part}: {method.label}, run {seed + 1}: {error!r}")
+                continue
+            result["seconds"].append(time.perf_counter() - start)
+            scores = score(made)
+            for name, value in scores.items():
+                result.setdefault(name, []).append(value)
+            told = ", ".join(f"{name} {value:.5g}" for name, value in scores.items())
+            say(f"{part}: {method.label}, run {seed + 1} of {method.runs}: {told}, {result['seconds'][-1]:.2f} s")
+    return found
+
+
+def warm_up(setting: Setting) -> None:
+    """Compile the loops of dipriv once, outside of all clocks."""
+    small = pd.DataFrame({"x": [float(number) for number in range(400)], "y": [number % 3 for number in range(400)]})
+    for frame in (small, small[["x"]], small[["y"]]):
+        ours(frame, setting)(0)
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

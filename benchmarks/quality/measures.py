@@ -1,0 +1,91 @@
+"""Distances between a table and its release; each is 0 (or a score of 1,000) for the table itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import hypergeom
+
+from dipriv.experiments import bank
+from dipriv.randomness import FloatArray
+
+RANK_BINS = 20
+Triple = tuple[str, str, str]
+
+
+def logistic_kl(original: FloatArray, released: FloatArray) -> float:
+    """Mean KL of the probabilities that logistic regression on a release gives the original rows, in whole units."""
+    truth = bank.probabilities(original, bank.logistic(original))
+    return bank.divergence(truth, bank.probabilities(original, bank.logistic(released))) / 100
+
+
+def ks(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Largest difference of the two empirical distribution functions; NaN counts as the largest value."""
+    x, y = np.sort(np.asarray(x)), np.sort(np.asarray(y))
+    both = np.concatenate([x, y])
+    above = np.searchsorted(x, both, side="right") / len(x) - np.searchsorted(y, both, side="right") / len(y)
+    return float(np.abs(above).max())
+
+
+def total_variation(x: pd.Series[Any], y: pd.Series[Any]) -> float:
+    """Half the sum of absolute differences of the shares of all values, nulls among them."""
+    shares = [values.value_counts(normalize=True, dropna=False) for values in (x, y)]
+    return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum()) / 2
+
+
+def triples(columns: Sequence[str], count: int, seed: int = 0) -> list[Triple]:
+    """A fixed random choice among all sets of three columns, or all of them."""
+    every = list(combinations(columns, 3))
+    if len(every) <= count:
+        return every
+    chosen = np.random.default_rng(seed).choice(len(every), count, replace=False)
+    return [every[number] for number in sorted(chosen)]
+
+
+def k_marginal(
+    original: pd.DataFrame, released: pd.DataFrame, chosen: Sequence[Triple], numeric: Sequence[str]
+) -> float:
+    """NIST's score: 1000 (1 - mean total variation of three-way tables).
+
+    As in SDNist, numeric columns fall into 20 bins of equal rank in the original; text among their numbers, and nulls,
+    are cells of their own.
+    """
+    cells = {name: _cells(original[name], released[name], name in numeric) for name in original.columns}
+    n = len(original)
+    apart = []
+    for names in chosen:
+        key = np.zeros(n + len(released), dtype=np.int64)
+        for name in names:
+            key = key * (cells[name].max() + 1) + cells[name]
+        values, place = np.unique(key, return_inverse=True)
+        p = np.bincount(place[:n], minlength=len(values)) / n
+        q = np.bincount(place[n:], minlength=len(values)) / len(released)
+        apart.append(np.abs(p - q).sum() / 2)
+    return float(1000 * (1 - np.mean(apart)))
+
+
+def _cells(original: pd.Series[Any], released: pd.Series[Any], numeric: bool) -> npt.NDArray[np.int64]:
+    """Codes of both columns, one after the other."""
+    both = pd.concat([original, released], ignore_index=True)
+    if numeric:
+        number = pd.to_numeric(both, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        known = np.sort(number[: len(original)][~np.isnan(number[: len(original)])])
+        edges = np.unique(known[-(-np.arange(1, RANK_BINS) * len(known) // RANK_BINS) - 1])
+        binned = pd.Series(np.searchsorted(edges, number)).astype(str)
+        both = binned.where(~np.isnan(number), "not a number: " + both.astype(str))
+    return np.asarray(pd.factorize(both, use_na_sentinel=False)[0], dtype=np.int64)
+
+
+def excess_bound(seen: int, unseen: int, published: int, alarm: float) -> float:
+    """What the share of seen people published may exceed that of unseen people by, with probability 1 - alarm.
+
+    Two binomial samples of one rate, given their total: which of the people are "seen" was drawn at random, so the
+    number of seen among the published is hypergeometric if the release knows nothing of who was seen.
+    """
+    most = int(hypergeom.isf(alarm, seen + unseen, seen, published))  # P(more than this many) <= alarm
+    return most / seen - (published - most) / unseen
