@@ -12,7 +12,7 @@ from benchmarks.quality import page, peers
 from benchmarks.quality.contest import ONE_ROW, SAME, Method, Setting, contest, ours
 from dipriv.experiments.data import data_file
 
-SEEDS, PEER_RUNS = 3, 2
+SEEDS, PEER_RUNS = 3, 1
 TARGETS = {"overall": 0.95, "pair trends": 0.92}
 SCORES = ("overall", "column shapes", "pair trends", "all pairs")
 BINS = {

@@ -71,9 +71,16 @@ def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
     command = [sys.executable, "-m", "dipriv", "demo", "--out", str(tmp_path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    files = ["guarantee.txt", "ledger.db", "report.html", "survey-released.csv", "survey-released.csv.dipriv.json"]
+    files = [
+        "guarantee.txt",
+        "ledger.db",
+        "report.html",
+        "schema.toml",
+        "survey-released.csv",
+        "survey-released.csv.dipriv.json",
+    ]
     assert sorted(p.name for p in tmp_path.iterdir()) == [*files, "survey.csv"]
-    assert "hold-out rows have no formal protection" in done.stdout
+    assert "Protects:   every row." in done.stdout
     assert (tmp_path / "guarantee.txt").read_text(encoding="utf-8").strip() in done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,6 +109,12 @@ class Domain:
             name = self.steps[step][2]
             return Datetime(name) if storage.family == "temporal" else Discrete(step=name)
         return Continuous()
+
+    def usual(self, line: Line) -> float:
+        """The exponent of a usual magnitude: about 2^4, and for times the years around 2000."""
+        if self.facts.storage.family != "temporal" or not isinstance(line, StepsLine):
+            return 4.0
+        return math.log2(max(1.0, 30 * NANOSECONDS_IN_YEAR / (line.whole * self.facts.storage.tick_ns)))
 
     def cuts(self, line: Line) -> Codes:
         """Codes at which cells start whatever the tree finds, beside octaves: counts of more cells cost no more ε.

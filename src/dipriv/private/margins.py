@@ -18,7 +18,7 @@ CERTAIN = 1e-9
 ZERO = 1e-3
 """The same for zeros in a column that has none."""
 NEXT = 0.04
-"""Half of this for the octave next to one with values; half of that again for each further octave in between."""
+"""Half of this for the octave next to one with values; a quarter of that for each further octave in between."""
 EDGE = 2.5
 """The outermost octave ends where what is further out adds up to so many standard deviations of its noise."""
 CLEAR = 20.0
@@ -33,8 +33,8 @@ TAIL = 4
 MISSING = 1e-4
 """The same for nulls in a column that has none."""
 WINDOWS = (1, 2, 4, 8)
-USUAL, UNUSUAL = 4.0, 0.25
-"""Where nothing is clear, magnitudes are e^-0.25 times as likely for each octave they are further from 2^4."""
+UNUSUAL = 0.25
+"""Where nothing is clear, magnitudes are e^-0.25 times as likely for each octave they are further from the usual."""
 _EXPONENTS = np.linspace(0.02, 0.98, 97)
 
 
@@ -46,14 +46,20 @@ def log_chance(total: FloatArray, cells: NDArray[np.intp]) -> FloatArray:
 
 
 def occupied(
-    octaves: Octaves, octave_of: NDArray[np.intp], noisy: FloatArray, scale: float, needed: bool = True
+    octaves: Octaves,
+    octave_of: NDArray[np.intp],
+    noisy: FloatArray,
+    scale: float,
+    needed: bool = True,
+    usual: float = 4.0,
 ) -> NDArray[np.bool_]:
     """Which octaves are taken to hold values. A spurious far octave is a catastrophe for every moment of the column.
 
     First those that are certain. Then, on either side of zero, outward and inward from what is taken already, runs of
-    octaves whose total stands out; the further away, the more it must, by a factor of two in probability for a factor
-    of two in value, so that the harm to be expected stays the same. What lies between is taken, too. Zero is taken by
-    itself. Where nothing stands out but some octave is `needed`, the likeliest ones of ordinary magnitude are taken.
+    octaves whose total stands out; the further away, the more it must, by a factor of four in probability for a factor
+    of two in value, so that the harm to be expected falls. What lies between is taken, too. Zero is taken by
+    itself. Where nothing stands out but some octave is `needed`, the likeliest ones are taken, near the
+    `usual` exponent.
     """
     count = len(octaves.starts)
     totals = np.bincount(octave_of, noisy, minlength=count) / scale
@@ -64,7 +70,7 @@ def occupied(
     taken: NDArray[np.bool_] = chance < math.log(CERTAIN / count)
     taken |= (octaves.signs == 0) & (chance < math.log(ZERO))
     if not np.any(taken) and needed:
-        begin, end = _likeliest(totals, cells, octaves.exponents)
+        begin, end = _likeliest(totals, cells, np.abs(octaves.exponents - usual))
         taken[begin:end] = True
     known = octaves.exponents[taken & (octaves.signs != 0)]
     top = float(known.max()) if len(known) else 0.0
@@ -82,14 +88,13 @@ def _windows(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return begins, ends
 
 
-def _likeliest(totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray) -> tuple[int, int]:
+def _likeliest(totals: FloatArray, cells: NDArray[np.intp], away: FloatArray) -> tuple[int, int]:
     """The run of octaves that stands out most, for its noise and for how unusual its magnitudes are."""
     sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
     begins, ends = _windows(len(totals))
-    unusual = UNUSUAL * np.abs(exponents - USUAL)
-    furthest = np.maximum(unusual[begins], unusual[ends - 1])
+    furthest = np.maximum(away[begins], away[ends - 1])
     chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
-    best = int(np.argmin(chance + furthest))
+    best = int(np.argmin(chance + UNUSUAL * furthest))
     return int(begins[best]), int(ends[best])
 
 
@@ -110,7 +115,7 @@ def _run(
             outside = (begins >= end) | (ends <= begin)
             away = np.where(begins >= end, largest - exponents[end - 1], exponents[begin] - smallest)
             away = np.where(outside, away, np.inf)
-        found = chance < math.log(NEXT) - away * math.log(2.0)
+        found = chance < math.log(NEXT) - (2.0 * away - 1.0) * math.log(2.0)
         if not np.any(found):
             break
         nearest = int(np.argmin(np.where(found, away, np.inf)))

@@ -215,7 +215,7 @@ class _Numbers:
         octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
         nulls = float(missing_found(noisy[:kinds], scale).sum())
         needed = nulls == 0.0 or nulls < rows - CLEAR * scale
-        taken = occupied(octaves, octave_of, noisy[kinds:], scale, needed)
+        taken = occupied(octaves, octave_of, noisy[kinds:], scale, needed, self.domain.usual(self.line))
         taken = up_to_bounds(octaves, taken, self.domain.bounded)
         kept, counts = trimmed(octaves, octave_of, noisy[kinds:], taken, scale, self.domain.bounded)
         masses = np.zeros(len(starts))
