@@ -19,6 +19,8 @@ ZERO = 1e-3
 """The same for zeros in a column that has none."""
 NEXT = 0.04
 """Half of this for the octave next to one with values; a quarter of that for each further octave in between."""
+NEW_SIDE = 1e-5
+"""The same as for certain octaves, on a side of zero that has none: positive values among zeros, say."""
 EDGE = 2.5
 """The outermost octave ends where what is further out adds up to so many standard deviations of its noise."""
 CLEAR = 20.0
@@ -55,11 +57,11 @@ def occupied(
 ) -> NDArray[np.bool_]:
     """Which octaves are taken to hold values. A spurious far octave is a catastrophe for every moment of the column.
 
-    First those that are certain. Then, on either side of zero, outward and inward from what is taken already, runs of
-    octaves whose total stands out; the further away, the more it must, by a factor of four in probability for a factor
-    of two in value, so that the harm to be expected falls. What lies between is taken, too. Zero is taken by
-    itself. Where nothing stands out but some octave is `needed`, the likeliest ones are taken, near the
-    `usual` exponent.
+    First those that are certain; on a side of zero that has none, the run that stands out most, if it does so by far.
+    Then, outward and inward from what is taken already, runs of octaves whose total stands out; the further away, the
+    more it must, by a factor of four in probability for a factor of two in value, so that the harm to be expected
+    falls. What lies between is taken, too. Zero is taken by itself. Where nothing stands out but some octave is
+    `needed`, the likeliest ones are taken, near the `usual` exponent.
     """
     count = len(octaves.starts)
     totals = np.bincount(octave_of, noisy, minlength=count) / scale
@@ -73,11 +75,16 @@ def occupied(
         begin, end = _likeliest(totals, cells, np.abs(octaves.exponents - usual))
         taken[begin:end] = True
     known = octaves.exponents[taken & (octaves.signs != 0)]
-    top = float(known.max()) if len(known) else 0.0
+    top, slope = (float(known.max()), math.log(2.0)) if len(known) else (0.0, UNUSUAL)
     for sign in (-1, 1):
         side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
-        if len(side):
-            taken[side] = _run(taken[side], totals[side], cells[side], octaves.exponents[side], top)
+        if not len(side):
+            continue
+        if not np.any(taken[side]):
+            first = _first_run(totals[side], cells[side], slope * np.abs(octaves.exponents[side] - top))
+            taken[side[first]] = True
+        if np.any(taken[side]):
+            taken[side] = _run(taken[side], totals[side], cells[side], octaves.exponents[side])
     return taken
 
 
@@ -98,31 +105,34 @@ def _likeliest(totals: FloatArray, cells: NDArray[np.intp], away: FloatArray) ->
     return int(begins[best]), int(ends[best])
 
 
-def _run(
-    taken: NDArray[np.bool_], totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray, top: float
-) -> NDArray[np.bool_]:
-    """One side of zero, magnitudes rising: the octaves taken, as one run. `top` is the largest exponent known."""
+def _first_run(totals: FloatArray, cells: NDArray[np.intp], unlikely: FloatArray) -> slice:
+    """A run of octaves on a side of zero where none is certain; an empty one where noise explains what is there."""
     sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
     begins, ends = _windows(len(totals))
     chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
-    largest, smallest = exponents[ends - 1], exponents[begins]
+    chance = chance + np.maximum(unlikely[begins], unlikely[ends - 1])
+    best = int(np.argmin(chance))
+    return slice(int(begins[best]), int(ends[best])) if chance[best] < math.log(NEW_SIDE) else slice(0, 0)
+
+
+def _run(
+    taken: NDArray[np.bool_], totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray
+) -> NDArray[np.bool_]:
+    """One side of zero, magnitudes rising: the octaves taken and what stands out around them, as one run."""
+    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
+    begins, ends = _windows(len(totals))
+    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
     run = np.flatnonzero(taken)
-    begin, end = (run[0], run[-1] + 1) if len(run) else (0, 0)
+    begin, end = int(run[0]), int(run[-1]) + 1
     while True:
-        if begin == end:
-            away = 1.0 + np.maximum(np.abs(largest - top), np.abs(smallest - top))
-        else:
-            outside = (begins >= end) | (ends <= begin)
-            away = np.where(begins >= end, largest - exponents[end - 1], exponents[begin] - smallest)
-            away = np.where(outside, away, np.inf)
+        outside = (begins >= end) | (ends <= begin)
+        away = np.where(begins >= end, exponents[ends - 1] - exponents[end - 1], exponents[begin] - exponents[begins])
+        away = np.where(outside, away, np.inf)
         found = chance < math.log(NEXT) - (2.0 * away - 1.0) * math.log(2.0)
         if not np.any(found):
             break
         nearest = int(np.argmin(np.where(found, away, np.inf)))
-        if begin == end:
-            begin, end = begins[nearest], ends[nearest]
-        else:
-            begin, end = min(begin, begins[nearest]), max(end, ends[nearest])
+        begin, end = min(begin, int(begins[nearest])), max(end, int(ends[nearest]))
     whole = np.zeros(len(taken), dtype=bool)
     whole[begin:end] = True
     return whole
