@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv.codecs.lines import BitsLine, Octaves, StepsLine
+from dipriv.private import margins
 from dipriv.private.margins import (
     CERTAIN,
     CLEAR,
@@ -252,3 +253,68 @@ def test_a_wide_cell_is_not_one_value() -> None:
     found, widths = single_values(line, octaves, sizes, np.array([1.0, 1e6, 1.0]), 1.0)
     assert np.array_equal(found, octaves)
     assert np.array_equal(widths, sizes)
+
+
+def _whole_line() -> tuple[Octaves, NDArray[np.intp]]:
+    """Octaves of whole numbers, one cell an octave, and the octave of each cell."""
+    octaves = StepsLine.of(np.dtype(np.int64)).octaves
+    return octaves, np.arange(len(octaves.starts))
+
+
+def test_noise_does_not_open_a_new_side_of_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positive values are certain; the chance of negative ones is at most NEW_SIDE times a sum over runs of octaves."""
+    octaves, octave_of = _whole_line()
+    rng = np.random.default_rng(11)
+    certain = (octaves.signs == 1) & (octaves.exponents == 12)
+
+    def opened(runs: int) -> int:
+        noise = [rng.laplace(size=len(octave_of)) + 1000.0 * certain for _ in range(runs)]
+        return sum(bool(np.any(margins.occupied(octaves, octave_of, noisy, 1.0)[octaves.signs < 0])) for noisy in noise)
+
+    away = np.abs(np.arange(64) - 12.0)
+    bound = margins.NEW_SIDE * len(margins.WINDOWS) * float(np.exp2(-away).sum())  # each run begins at one octave
+    runs = 2000
+    assert opened(runs) <= stats.binom.isf(1e-6, runs, min(1.0, bound))
+    monkeypatch.setattr(margins, "NEW_SIDE", 0.5)
+    assert opened(runs // 4) > stats.binom.isf(1e-6, runs // 4, bound)  # control
+
+
+def test_a_trimmed_tail_keeps_its_rows() -> None:
+    """What is cut off stands in the last cell; a side with a declared bound is not cut."""
+    octaves, _ = _whole_line()
+    taken = (octaves.signs == 1) & (octaves.exponents <= 6)
+    octave = int(np.flatnonzero((octaves.signs == 1) & (octaves.exponents == 6))[0])
+    octave_of = np.array([octave - 1, octave, octave, octave, octave, octave + 1])
+    noisy = np.array([5000.0, 4000.0, 900.0, 3.0, -2.0, 9.0])
+    kept, counts = margins.trimmed(octaves, octave_of, noisy, taken, 1.0, frozenset())
+    assert kept.tolist() == [True, True, True, False, False, False]
+    assert counts[kept].sum() == noisy.sum()
+    whole, same = margins.trimmed(octaves, octave_of, noisy, taken, 1.0, frozenset({1}))
+    assert whole.tolist() == [True] * 5 + [False]
+    assert np.array_equal(same, noisy)
+
+
+def test_bounds_extend_what_is_taken() -> None:
+    octaves = StepsLine.of(np.dtype(np.int64), lower=0, upper=99_999).octaves
+    taken = (octaves.signs == 1) & (octaves.exponents == 5)
+    assert margins.up_to_bounds(octaves, taken.copy(), frozenset()).sum() == 1
+    extended = margins.up_to_bounds(octaves, taken.copy(), frozenset({1}))
+    assert octaves.exponents[extended].tolist() == list(range(5, 17))
+
+
+def test_specks_beside_a_heavy_value_are_dropped_and_tails_are_not() -> None:
+    sizes = np.array([1, 1, 100, 100], dtype=np.uint64)
+    noisy = np.array([1e6, 4.0, 6.0, 5.0])
+    same = margins.without_specks(np.array([0, 0, 1, 1]), noisy, sizes, 1.0)
+    assert same.tolist() == [1e6, 0.0, 6.0, 5.0]
+    clear = margins.without_specks(np.array([0, 0, 1, 1]), np.array([1e6, 40.0, 6.0, 5.0]), sizes, 1.0)
+    assert clear[1] == 40.0  # control: too many for noise
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.floats(0, 100))
+def test_the_least_mass_keeps_the_total(masses: list[float], least: float) -> None:
+    found = margins.with_least(np.array(masses), least)
+    assert np.isclose(found.sum(), sum(masses))
+    if sum(masses) > 0:
+        share = sum(masses) / max(sum(masses), np.maximum(masses, least).sum())
+        assert np.all(found >= least * share * (1 - 1e-9))
