@@ -138,6 +138,8 @@ def privatize(
         check_sides(int(held.sum()), table.rows)
     if who is not None:
         chosen = who.kept(*unit_keys(who, table, bits))
+        if holds_out:
+            check_sides(int((held & chosen).sum()), table.rows)
     source_of = "public" if public is not None else "private" if is_private else source_of
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
     learned_from = _some_of(table, (held if holds_out else ~held) & chosen)

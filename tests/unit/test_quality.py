@@ -323,3 +323,13 @@ def test_public_bins_hold_the_data(load: Any) -> None:
         assert bins.edges[0] <= numbers.min()
         assert numbers.max() < bins.edges[-1]
         assert (bins.null is not None) == (len(numbers) < len(frame))
+
+
+def test_a_private_release_shows_no_more_of_its_people_than_of_others() -> None:
+    """The verbatim attack on the real table: at chance with the private reference, caught with the paper's hold-out."""
+    try:
+        found = verbatim.run(Setting(at_most=2))
+    except InputError as absent:
+        pytest.skip(str(absent))
+    assert verbatim.caught(found["halves"]) == 0
+    assert verbatim.caught(found["hold-out"]) == 2  # control
