@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.measure import cores
-from benchmarks.quality import adult, bank, edges, movielens, page, peers, salary, sdnist, verbatim
+from benchmarks.quality import adult, bank, edges, movielens, page, peers, salary, sdnist, shares, verbatim
 from benchmarks.quality.contest import Setting, say, warm_up
 from dipriv.experiments.runner import whole_file
 
@@ -26,6 +26,7 @@ PARTS: dict[str, page.Part] = {
     "movielens": movielens,
     "verbatim": verbatim,
     "edges": edges,
+    "shares": shares,
 }
 PACKAGES = ("dipriv", "numpy", "pandas", "polars", "opendp", "mbi", "jax", "sdmetrics")
 
