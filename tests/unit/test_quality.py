@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from benchmarks.quality import __main__ as command
-from benchmarks.quality import adult, bank, edges, page, peers, sdnist, verbatim
+from benchmarks.quality import adult, bank, edges, page, peers, sdnist, shares, verbatim
 from benchmarks.quality.contest import Method, Setting, contest
 from benchmarks.quality.measures import excess_bound, k_marginal, ks, logistic_kl, total_variation, triples
 from scipy.stats import binom, hypergeom, ks_2samp
@@ -241,6 +241,13 @@ def a_record(good: bool) -> dict[str, Any]:
             }
         },
     }
+    curve = {"0.5": {"KS": 0.01, "rank correlation": 0.125}}
+    parts["shares"] = {
+        "seeds": 3,
+        "one column": {str(rows): curve for rows in shares.ROWS},
+        "bank": {"0.917": {"KL": 0.004, "cells that agree": 0.575}},
+        "bank columns": 11,
+    }
     return {name: {**size, **result, **origin} for name, result in parts.items()}
 
 
@@ -253,12 +260,15 @@ def test_the_page_says_which_targets_are_met() -> None:
     assert "fails: ValueError" in bad
     assert "OpenDP MST (failed: OpenDPException)" in bad
     assert "812" in good
+    assert "| 0.917 | 0.0040 | 57.50% |" in good
     assert 'dipriv, `target="y"` | 0.0030' in good
 
 
 def test_the_page_says_what_is_missing() -> None:
     record = {"movielens": a_record(good=True)["movielens"]}
-    assert "Not on record yet: bank, salary, adult, sdnist, verbatim, edges." in page.render(record, command.PARTS)
+    assert "Not on record yet: bank, salary, adult, sdnist, verbatim, edges, shares." in page.render(
+        record, command.PARTS
+    )
     assert "left out" not in page.render(record, command.PARTS)
     record["movielens"] |= {"peers left out for lack of": ["mbi"], "reference": "holdout"}
     text = page.render(record, command.PARTS)
