@@ -39,7 +39,12 @@ def test_matrices_agree_with_high_precision_integrals(number: int) -> None:
 @given(st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=40), st.sampled_from([0.01, 0.1, 1.0, 3.0, 8.0]))
 def test_privacy_and_invariance_hold_in_integers(raw: list[float], epsilon: float) -> None:
     pi = np.array(raw) / np.sum(raw)
-    matrix = transition(pi, epsilon)
+    try:
+        matrix = transition(pi, epsilon)
+    except dipriv.InputError:
+        # areas of size 1/ε are rounded to 2^-53 of that, and the smallest cell, π_min², must be known to a part of ε
+        assert pi.min() < 10 * 2.0**-26 / epsilon  # then the chain, which has no such limit, is used
+        return
     for row in matrix.weights:
         assert sum(row) == TOTAL
     columns: list[tuple[int, ...]] = list(zip(*matrix.weights, strict=True))
