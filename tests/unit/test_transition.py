@@ -42,8 +42,9 @@ def test_privacy_and_invariance_hold_in_integers(raw: list[float], epsilon: floa
     try:
         matrix = transition(pi, epsilon)
     except dipriv.InputError:
-        # areas of size 1/ε are rounded to 2^-53 of that, and the smallest cell, π_min², must be known to a part of ε
-        assert pi.min() < 10 * 2.0**-26 / epsilon  # then the chain, which has no such limit, is used
+        # areas of size 1/ε have an error of up to 16 times 2^-52/ε, and mixing with π forgives one of ε/100 in the
+        # smallest cell, π_min²: rarer levels are left to the chain, which has no such limit
+        assert pi.min() < 40 * 2.0**-26 / epsilon
         return
     for row in matrix.weights:
         assert sum(row) == TOTAL

@@ -38,7 +38,7 @@ class Transition:
     def of(cls, matrix: FloatArray, pi: FloatArray, budget: Fraction) -> Transition:
         """Integer weights for a stochastic matrix; mixed with π, which keeps π fixed, until the ratios hold."""
         limit = exp_below(min(budget, Fraction(64)))  # no ratio of weights exceeds 2^63
-        for mix in (0.0, 1e-12, 1e-9, 1e-6):
+        for mix in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2):
             weights = tuple(_as_weights((1 - mix) * row + mix * pi) for row in matrix)
             if _largest_ratio(weights) <= limit:
                 thresholds, aliases = zip(*(_alias_table(row) for row in weights), strict=True)
