@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dipriv.arrow import meaning
+from dipriv.arrow import distinct_labels, meaning
 from dipriv.codecs import NULL, Cells, Codec, fit_codec, infer_kind
 from dipriv.codecs.protocol import cast
 from dipriv.errors import InputError, ReferenceRowsError, SchemaError
 from dipriv.schema import Categorical, Kind, Schema
-from dipriv.tables import Column, Table, distinct_labels
+from dipriv.tables import Column, Table
 
 FEWEST_REFERENCE_ROWS = 2
 

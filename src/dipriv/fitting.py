@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dipriv.arrow import distinct_labels, group_codes
 from dipriv.chunks import in_chunks
 from dipriv.codecs import Cells, Codec, LevelsCodec
 from dipriv.columns import FittedColumn, fit_columns, refuse_nulls
@@ -23,7 +24,7 @@ from dipriv.private.learn import learn
 from dipriv.randomness import Bits, Draws
 from dipriv.references import Grouped, Order, Private, ReferenceRows, RowsRecipe, draw_order
 from dipriv.schema import Schema
-from dipriv.tables import Column, Table, check_names, distinct_labels, group_codes, read
+from dipriv.tables import Column, Table, check_names, read
 
 
 @dataclass(frozen=True, eq=False)

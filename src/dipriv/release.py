@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv import fitting, tables
+from dipriv.arrow import distinct_labels, group_codes
 from dipriv.columns import infer
 from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.guarantee import Guarantee, check_epsilon
@@ -282,7 +283,7 @@ def first_of_groups(table: Table, recipe: Grouped, split: Split) -> Mask:
     array = table.array(recipe.by)
     if array.null_count:
         raise InputError(f"column {recipe.by!r} has nulls.", "Give every row a group, or leave these rows out.")
-    codes = tables.group_codes(array, tables.distinct_labels(array))
+    codes = group_codes(array, distinct_labels(array))
     sizes = np.bincount(codes)
     if sizes.min() <= recipe.first:
         raise ReferenceRowsError(

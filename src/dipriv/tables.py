@@ -217,19 +217,6 @@ def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
         raise InputError(f"{where} names a column twice.", "Name each column once.")
 
 
-def distinct_labels(array: pa.Array) -> pa.Array:
-    """The sorted distinct labels of a column, nulls left out."""
-    distinct = pc.drop_null(pc.unique(_decoded(array)))
-    return distinct.take(pc.sort_indices(distinct))
-
-
-def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
-    """The position of each row's group in `labels`; -1 for rows whose group is not there."""
-    found = pc.index_in(_decoded(array).cast(labels.type), value_set=labels)
-    codes: NDArray[np.intp] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-    return codes
-
-
 def _repeated(names: Sequence[str]) -> InputError:
     first = next(name for name in names if names.count(name) > 1)
     return InputError(f"column name {first!r} occurs {names.count(first)} times.", "Rename the columns apart.")
@@ -318,13 +305,6 @@ def _one_chunk(array: Any) -> pa.Array:
             array = array.unify_dictionaries()
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     return array
-
-
-def _decoded(array: pa.Array) -> pa.Array:
-    """Labels of a dictionary written out, and views as the text that Arrow's functions take."""
-    if not pa.types.is_dictionary(array.type):
-        return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
-    return pa.DictionaryArray.from_arrays(array.indices, _decoded(array.dictionary)).dictionary_decode()
 
 
 def _build_pandas(cells: Cells, labels: pa.Array | None, series: Any, arrow_type: pa.DataType) -> Any:

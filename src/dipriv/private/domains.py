@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dipriv.arrow import distinct_labels
 from dipriv.codecs import NAN, NULL, Cells
 from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.lines import BitsLine, Codes, Line, StepsLine
@@ -22,7 +23,7 @@ from dipriv.identifying import refuse_free_text_labels
 from dipriv.jit import jit
 from dipriv.randomness import FloatArray
 from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Schema, lattice
-from dipriv.tables import Column, Table, distinct_labels
+from dipriv.tables import Column, Table
 
 MOST_DECIMALS = 4
 NANOSECONDS_IN_YEAR = 31_557_600 * 10**9

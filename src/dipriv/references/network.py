@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv.codecs.discrete import first_not_below
 from dipriv.jit import jit
 from dipriv.randomness import FloatArray
 
@@ -130,26 +130,13 @@ def from_uniforms(
     for i in range(len(u)):
         row = tables[joint[i]]
         x = min(max(u[i], 0.0), 1.0)
-        group = min(first_end(x, row, 1, count), count - 1)
+        group = first_not_below(x, row[1:], count - 1)
         low, high = row[group], row[group + 1]
         share = min(max((x - low) / (high - low), 2.0**-53), 1.0) if high > low else 1.0
         begin = first[group]
         stop = first[group + 1] if group + 1 < count else len(inner)
-        state = min(begin + first_end(share, ends, begin, stop), stop - 1)
+        state = begin + first_not_below(share, ends[begin:stop], stop - begin - 1)
         width = ends[state] - inner[state]
         place = (share - inner[state]) / width if width > 0.0 else 1.0
         v[i] = state + min(max(place, 2.0**-32), 1.0)
         groups[i] = group
-
-
-@jit
-def first_end(x: float, ends: Any, begin: int, stop: int) -> int:
-    """How many of ends[begin:stop] lie below x, where these are sorted."""
-    low, high = begin, stop
-    while low < high:
-        middle = (low + high) >> 1
-        if ends[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low - begin

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from dipriv.arrow import distinct_labels
 from dipriv.codecs import Cells, infer_kind
 from dipriv.codecs.protocol import PRESENT
 from dipriv.errors import DiprivError, InputError
 from dipriv.randomness import FloatArray
 from dipriv.report.facts import MOST_ROWS, Clock, Scale
 from dipriv.schema import Categorical, Kind, Schema, Storage
-from dipriv.tables import Column, Table, distinct_labels
+from dipriv.tables import Column, Table
 
 Rows = NDArray[np.intp]
 
