@@ -70,9 +70,14 @@ class Levels:
         noise = Draws(bits.child("noise"), first, len(columns[0]))
         if self.codec.missing or columns[0].missing is not None:
             return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
-        released = np.empty(len(columns[0]), dtype=self.codec.levels.dtype)
-        weights = self.transition.thresholds, self.transition.aliases
-        swap_levels(columns[0].values, self.codec.levels, noise.words(), *weights, released)
+        values, levels, words = columns[0].values, self.codec.levels, noise.words()
+        released = np.empty(len(values), dtype=levels.dtype)
+        tables = self.transition.digits, self.transition.thresholds, self.transition.aliases
+        row = swap_levels(values, levels, words, *tables, 0, released)
+        while row < len(values):
+            state = int(self.codec.to_states(columns[0].take(slice(row, row + 1)))[0])
+            released[row] = levels[self.transition.decide(state, int(words[row]), noise, row)]
+            row = swap_levels(values, levels, words, *tables, row + 1, released)
         return [Cells(released)]
 
 
@@ -81,15 +86,21 @@ def swap_levels(
     values: NDArray[Any],
     levels: NDArray[Any],
     words: Words,
+    digits: int,
     thresholds: Words,
     aliases: NDArray[np.int64],
+    start: int,
     released: NDArray[Any],
-) -> None:
-    """To states, through the transition matrix and back, in one pass."""
-    shift = bin_shift(thresholds.shape[1])
-    for i in range(len(values)):
+) -> int:
+    """To states, through the transition matrix and back, in one pass; as `sample_aliases`."""
+    unused, shift = np.uint64(64 - digits), bin_shift(digits, thresholds.shape[1])
+    for i in range(start, len(values)):
         state = first_not_below(values[i], levels, len(levels) - 1)
-        released[i] = levels[sample_alias(state, words[i], shift, thresholds, aliases)]
+        found = sample_alias(state, words[i], unused, shift, thresholds, aliases)
+        if found < 0:
+            return i
+        released[i] = levels[found]
+    return len(values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,6 +118,33 @@ def test_words_are_used_up_evenly() -> None:
         assert chi_square_tail(counts, np.ones(size)) > ALARM
 
 
+@pytest.mark.parametrize("digits", [4, 8, 63])
+def test_ties_are_decided_by_further_digits(digits: int) -> None:
+    """Rows that add up to 7 and 11 fit no binary fraction: with few digits most draws hang on further ones."""
+    n = 40_000
+    weights = ((1, 2, 4), (2, 3, 6), (3, 4, 4))
+    matrix = Transition(Fraction(2), weights, digits)
+    for level, row in enumerate(weights):
+        counts = np.bincount(matrix.perturb(np.full(n, level), draws(30 + level, n)), minlength=3)
+        assert chi_square_tail(counts, np.array(row)) > ALARM
+        assert chi_square_tail(counts, np.array(weights[(level + 1) % 3])) < ALARM  # control: another row
+    codec = LevelsCodec(np.array([5, 6, 9]))
+    values = np.full(n, 6)
+    levels = Levels(codec, matrix).privatize([Cells(values)], source(3))[0].values
+    nullable = Levels(LevelsCodec(np.array([5, 6, 9]), ()), matrix)
+    states = nullable.privatize([Cells(values, np.zeros(n, dtype=np.uint8))], source(3))[0].values
+    assert np.array_equal(levels, states)
+    assert chi_square_tail(np.bincount(codec.to_states(Cells(levels))), np.array(weights[1])) > ALARM
+
+
+def test_a_level_that_one_row_alone_releases_is_refused() -> None:
+    with pytest.raises(dipriv.InputError, match="above e"):
+        Transition(Fraction(900), ((1, 0), (1, 1)))
+    assert Transition(Fraction(1), ((1, 0), (1, 0))).perturb(np.array([0, 1]), draws(1, 2)).tolist() == [0, 0]
+    with pytest.raises(dipriv.InputError, match="not square"):
+        Transition(Fraction(1), ((1, 1),))
+
+
 def test_independent_columns_use_bits_of_their_own() -> None:
     law = dipriv.references.Known({"a": stats.rv_discrete(values=([0, 1], [0.5, 0.5])), "b": stats.bernoulli(0.5)})
     frame = pd.DataFrame({"a": np.zeros(20_000, dtype=int), "b": np.zeros(20_000, dtype=int)})

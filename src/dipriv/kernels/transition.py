@@ -1,13 +1,17 @@
-"""A discrete column in one step: the paper's mechanism on s levels is one s x s transition matrix.
+"""A discrete column in one step: noise on s levels is one s x s transition matrix, in integers.
 
-With u uniform inside its level's interval (c_{i-1}, c_i], the chance that G(u + e) falls into that of level j is
-P_ij = (1/π_i) ∫ [Λ(g_j - u) - Λ(g_{j-1} - u)] du over the interval of level i, where g = G⁻¹(c) and Λ is the CDF of
-Laplace(b). The matrix is stored as integer weights, each row adding up to 2^63, and sampled by alias tables with one
-random word a value. That every column's ratio is at most e^ε is checked on these integers when the matrix is built.
+Level i becomes level j with probability weights[i][j] over the row's sum. That every column's ratio is at most e^ε is
+checked on these integers when the matrix is built, and the sampling is exact: alias tables with one random word a value
+decide all but about one draw in 2^57, and that one is decided by further random digits.
+
+The paper's mechanism is such a matrix. With u uniform inside its level's interval (c_{i-1}, c_i], the chance that
+G(u + e) falls into that of level j is P_ij = (1/π_i) ∫ [Λ(g_j - u) - Λ(g_{j-1} - u)] du over the interval of level i,
+where g = G⁻¹(c) and Λ is the CDF of Laplace(b).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
@@ -21,71 +25,136 @@ from dipriv.kernels.noisy_uniform import inverse_noisy_uniform_cdf
 from dipriv.randomness import Draws, FloatArray, Words
 
 TOTAL = 1 << 63
-"""The sum of a row's integer weights."""
+"""The sum of a row's integer weights, where they come from doubles."""
 RAREST = 1e-12
+DIGITS = 63
+"""How many random bits the tables look at."""
+_DIGITS_LANE = 1
+
+Weights = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """P(released level j | true level i) = weights[i][j] / 2^63, with its alias tables."""
+    """P(released level j | true level i) = weights[i][j] / sum(weights[i]), within e^budget of each other in a column.
+
+    A level that no row can release has the weight 0 in all rows.
+    """
 
     budget: Fraction
-    weights: tuple[tuple[int, ...], ...] = field(repr=False)
-    thresholds: NDArray[np.uint64] = field(repr=False)
-    aliases: NDArray[np.int64] = field(repr=False)
+    weights: Weights = field(repr=False)
+    digits: int = field(repr=False, default=DIGITS)
+    thresholds: NDArray[np.uint64] = field(init=False, repr=False)
+    aliases: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.weights) or min(row) < 0 or not sum(row) for row in self.weights):
+            raise InputError("the weights of a transition matrix are not square or not positive.", "Build it anew.")
+        if not _has_ratios_within(self.weights, self.budget):
+            raise InputError(
+                f"the transition matrix has a ratio above e^{float(self.budget):g}.", "Use the direct kernel."
+            )
+        tables = [_alias_table(row) for row in self.weights]
+        bins = len(tables[0][0])
+        room = 1 << (self.digits - bins.bit_length() + 1)
+        floors = [
+            [threshold * room // sum(row) for threshold in thresholds]
+            for row, (thresholds, _) in zip(self.weights, tables, strict=True)
+        ]
+        object.__setattr__(self, "thresholds", np.array(floors, dtype=np.uint64))
+        object.__setattr__(self, "aliases", np.array([aliases for _, aliases in tables], dtype=np.int64))
 
     @classmethod
     def of(cls, matrix: FloatArray, pi: FloatArray, budget: Fraction) -> Transition:
         """Integer weights for a stochastic matrix; mixed with π, which keeps π fixed, until the ratios hold."""
-        limit = exp_below(min(budget, Fraction(64)))  # no ratio of weights exceeds 2^63
         for mix in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2):
             weights = tuple(_as_weights((1 - mix) * row + mix * pi) for row in matrix)
-            if _largest_ratio(weights) <= limit:
-                thresholds, aliases = zip(*(_alias_table(row) for row in weights), strict=True)
-                return cls(budget, weights, np.array(thresholds), np.array(aliases))
+            if _has_ratios_within(weights, budget):
+                return cls(budget, weights)
         raise InputError(f"the transition matrix has a ratio above e^{float(budget):g}.", "Use the direct kernel.")
 
     @property
     def largest_ratio(self) -> Fraction:
-        """The exact largest ratio within a column: e to the ε that the matrix truly spends."""
+        """The largest ratio within a column, rounded up: e to the ε that the matrix truly spends."""
         return _largest_ratio(self.weights)
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The probabilities, in double precision."""
+        return np.array([[weight / sum(row) for weight in row] for row in self.weights])
 
     def perturb(self, levels: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
         """Level numbers -> released level numbers."""
         released = np.empty(len(levels), dtype=np.int64)
-        sample_aliases(levels, draws.words(), self.thresholds, self.aliases, released)
+        words = draws.words()
+        row = sample_aliases(levels, words, self.digits, self.thresholds, self.aliases, 0, released)
+        while row < len(levels):
+            released[row] = self.decide(int(levels[row]), int(words[row]), draws, row)
+            row = sample_aliases(levels, words, self.digits, self.thresholds, self.aliases, row + 1, released)
         return released
+
+    def decide(self, level: int, word: int, draws: Draws, row: int) -> int:
+        """What one word leaves undecided, exactly: the binary fraction is continued as far as it takes."""
+        thresholds, aliases = _alias_table(self.weights[level])
+        length = self.digits - len(thresholds).bit_length() + 1
+        word >>= 64 - self.digits
+        b, rest = word >> length, word & ((1 << length) - 1)
+        threshold = Fraction(thresholds[b], sum(self.weights[level]))
+        for more in further_digits(draws, row):
+            if Fraction(rest + 1, 1 << length) <= threshold:
+                return b
+            if Fraction(rest, 1 << length) >= threshold:
+                return aliases[b]
+            rest, length = rest << 64 | more, length + 64
+        raise AssertionError("random digits never end")
+
+
+def further_digits(draws: Draws, row: int) -> Iterator[int]:
+    """Further random words for one draw, from a lane of their own."""
+    attempt = 0
+    while True:
+        attempt += 1
+        yield from (int(word) for word in draws.blocks_again(_DIGITS_LANE, attempt, np.array([row]))[0])
 
 
 @jit
 def sample_aliases(
     levels: NDArray[np.int64],
     words: Words,
+    digits: int,
     thresholds: Words,
     aliases: NDArray[np.int64],
+    start: int,
     out: NDArray[np.int64],
-) -> None:
-    """One word a value: see `sample_alias`."""
-    shift = bin_shift(thresholds.shape[1])
-    for i in range(len(levels)):
-        out[i] = sample_alias(levels[i], words[i], shift, thresholds, aliases)
+) -> int:
+    """One word a value, from row `start` on, up to the first row that `decide` has to decide: its number comes back."""
+    unused, shift = np.uint64(64 - digits), bin_shift(digits, thresholds.shape[1])
+    for i in range(start, len(levels)):
+        found = sample_alias(levels[i], words[i], unused, shift, thresholds, aliases)
+        if found < 0:
+            return i
+        out[i] = found
+    return len(levels)
 
 
 @jit
 def sample_alias(
-    level: int, word: np.uint64, shift: np.uint64, thresholds: Words, aliases: NDArray[np.int64]
+    level: int, word: np.uint64, unused: np.uint64, shift: np.uint64, thresholds: Words, aliases: NDArray[np.int64]
 ) -> np.int64:
-    """63 bits: the top ones pick a bin, the others decide between the bin's level and its alias."""
-    word = word >> np.uint64(1)
+    """The top bits pick a bin, the others decide between the bin's level and its alias; -1 where they do not."""
+    word = word >> unused
     b = np.int64(word >> shift)
     rest = word & ((np.uint64(1) << shift) - np.uint64(1))
-    return b if rest < thresholds[level, b] else aliases[level, b]
+    threshold = thresholds[level, b]
+    if rest == threshold:
+        return np.int64(-1)
+    return b if rest < threshold else aliases[level, b]
 
 
 @jit
-def bin_shift(bins: int) -> np.uint64:
-    """How many of the 63 bits are left when a bin is picked."""
-    shift = np.uint64(63)
+def bin_shift(digits: int, bins: int) -> np.uint64:
+    """How many of the digits are left when a bin is picked."""
+    shift = np.uint64(digits)
     while bins > 1:
         bins >>= 1
         shift -= np.uint64(1)
@@ -135,15 +204,29 @@ def _as_weights(row: FloatArray) -> tuple[int, ...]:
     return tuple(weights)
 
 
-def _largest_ratio(weights: tuple[tuple[int, ...], ...]) -> Fraction:
-    return max(Fraction(max(column), min(column)) for column in zip(*weights, strict=True))
+def _has_ratios_within(weights: Weights, budget: Fraction) -> bool:
+    return _largest_ratio(weights) <= exp_below(min(budget, Fraction(1000)))
 
 
-def _alias_table(weights: tuple[int, ...]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Walker's tables in exact integers: 2^k bins of 2^63/2^k each, every bin shared by at most two levels."""
-    bins = 1 << max(0, len(weights) - 1).bit_length()
-    size = TOTAL // bins
-    left = [*weights, *[0] * (bins - len(weights))]
+def _largest_ratio(weights: Weights) -> Fraction:
+    """Over columns, of the largest and the smallest probability in multiples of 2^-128, rounded up and down."""
+    largest, smallest = [0] * len(weights), [1 << 128] * len(weights)
+    for row in weights:
+        total = sum(row)
+        for column, weight in enumerate(row):
+            exact, rest = divmod(weight << 128, total)
+            largest[column] = max(largest[column], exact + (rest > 0))
+            smallest[column] = min(smallest[column], exact)
+    released = [(most, least) for most, least in zip(largest, smallest, strict=True) if most]
+    if any(not least for _, least in released):
+        return Fraction(1 << 10_000)
+    return max(Fraction(most, least) for most, least in released)
+
+
+def _alias_table(weights: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Walker's tables in exact integers: 2^k bins of the weights' sum each, every bin shared by at most two levels."""
+    bins, size = 1 << max(0, len(weights) - 1).bit_length(), sum(weights)
+    left = [*(weight * bins for weight in weights), *[0] * (bins - len(weights))]
     thresholds, aliases = [size] * bins, list(range(bins))
     small = [level for level in range(bins) if left[level] < size]
     large = [level for level in range(bins) if left[level] > size]
@@ -155,4 +238,4 @@ def _alias_table(weights: tuple[int, ...]) -> tuple[NDArray[np.uint64], NDArray[
             large.pop()
             if left[rich] < size:
                 small.append(rich)
-    return np.array(thresholds, dtype=np.uint64), np.array(aliases, dtype=np.int64)
+    return thresholds, aliases
