@@ -17,13 +17,26 @@ from dipriv.codecs import Cells, Codec, LevelsCodec
 from dipriv.columns import FittedColumn, fit_columns, refuse_nulls
 from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.jit import announce_compilation
-from dipriv.kernels import Kernel, KernelRecipe
+from dipriv.kernels import Kernel, KernelRecipe, Margin
 from dipriv.mechanism import Chain, compose, encode
 from dipriv.private.domains import Domain, Rows, domains
 from dipriv.private.learn import learn
 from dipriv.randomness import Bits, Draws
-from dipriv.references import Grouped, Order, Private, ReferenceRows, RowsRecipe, draw_order
-from dipriv.schema import Schema
+from dipriv.references import (
+    Cubes,
+    Grouped,
+    GroupedCubes,
+    Independent,
+    IntegerLaw,
+    Law,
+    LevelsLaw,
+    Order,
+    Private,
+    ReferenceRows,
+    RowsRecipe,
+    draw_order,
+)
+from dipriv.schema import Categorical, Schema
 from dipriv.tables import Column, Table, check_names, read
 
 
@@ -130,7 +143,8 @@ class PrivatePlan:
         announce_compilation()
         learned = learn(self.columns, rows, self.of_reference, self.recipe.target, bits)
         chained = [self.columns[position].name for position in learned.order]
-        kernel = self.kernel.build(self.of_rows, chained)
+        margins = margins_of(learned.columns, learned.reference, learned.order)
+        kernel = self.kernel.build(self.of_rows, chained, margins)
         return Fitted(
             learned.columns, learned.reference, kernel, learned.order, declared=self.declared, holds_infinities=True
         )
@@ -159,7 +173,7 @@ def plan_private(
             f"{float(SMALLEST_FOR_COLUMN):g} for each.",
             "Use a larger epsilon or reference_share, or fewer columns.",
         )
-    kernel.build(of_rows, names)  # refuses wrong shares and budgets that are too small before anything is learned
+    kernel.check(of_rows, [_public_margin(domain, alone=len(found) == 1) for domain in found])
     return PrivatePlan(recipe, kernel, found, tuple(schema), of_reference, of_rows)
 
 
@@ -193,7 +207,41 @@ def fit(
         by, groups = recipe.by, distinct_labels(reference.array(recipe.by))
         codes = group_codes(reference.array(by), groups)
     fitted = recipe.fit(ReferenceRows(v, lower, chained, codes, counts))
-    return Fitted(tuple(columns), fitted, kernel.build(epsilon, chained), order, not lawful, by, groups, tuple(schema))
+    noise = kernel.build(epsilon, chained, margins_of(columns, fitted, order))
+    return Fitted(tuple(columns), fitted, noise, order, not lawful, by, groups, tuple(schema))
+
+
+def margins_of(columns: Sequence[FittedColumn], reference: Any, order: Sequence[int]) -> list[Margin]:
+    """What the reference tells of each column of U, in the order of the chain rule: its levels where they are fixed.
+
+    In a chain the levels fill [0, 1] differently from row to row, so there every column counts as a number. Boxes
+    around single reference rows are picked by the first column alone: the others only tell the place inside a box.
+    """
+    of_v = [column for column in columns for _ in range(column.codec.dims)]
+    chained = [of_v[position] for position in order]
+    if isinstance(reference, Independent):
+        return [_margin(column, law) for column, law in zip(chained, reference.laws, strict=True)]
+    boxes = isinstance(reference, Cubes | GroupedCubes)
+    return [Margin(column.name, matters=not boxes or number == 0) for number, column in enumerate(chained)]
+
+
+def _margin(column: FittedColumn, law: Law) -> Margin:
+    if isinstance(law, IntegerLaw):
+        probabilities = np.trim_zeros(np.diff(law.cumulative), "b")
+        return Margin(column.name, probabilities, law.start + np.arange(len(probabilities), dtype=np.float64))
+    if not isinstance(law, LevelsLaw) or not isinstance(column.codec, LevelsCodec):
+        return Margin(column.name)
+    missing = len(column.codec.missing)
+    values = np.concatenate([np.zeros(missing), column.codec.levels.astype(np.float64)])
+    return Margin(column.name, law.probabilities, None if isinstance(column.kind, Categorical) else values, missing)
+
+
+def _public_margin(domain: Domain, *, alone: bool) -> Margin:
+    """What is known of a column before its law is learned: how many levels it has, if it is released by itself."""
+    if domain.levels is None or not alone:
+        return Margin(domain.name)
+    states = len(domain.levels) + len(domain.missing)
+    return Margin(domain.name, np.full(states, 1 / states), missing=len(domain.missing))
 
 
 def _checked(order: Order, names: Sequence[str]) -> Order:

@@ -118,12 +118,11 @@ class Separate:
 
 def compose(codecs: Sequence[Codec], reference: Reference, kernel: Kernel, order: Sequence[int]) -> Mechanism:
     """The mechanism for these arrows: independent columns one by one, columns of levels by transition matrices."""
-    if not isinstance(reference, Independent):
+    alone = [kernel.of_column(number) for number in range(len(order))]
+    if not isinstance(reference, Independent) or None in alone:
         return Chain(tuple(codecs), reference, kernel, tuple(order))
-    laws = zip(codecs, reference.laws, strict=True)
-    return Separate(
-        tuple(_one_column(codec, law, kernel.of_column(number)) for number, (codec, law) in enumerate(laws))
-    )
+    columns = zip(codecs, reference.laws, alone, strict=True)
+    return Separate(tuple(_one_column(codec, law, of) for codec, law, of in columns if of is not None))
 
 
 def _one_column(codec: Codec, law: Law, kernel: Kernel) -> Mechanism:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -15,9 +16,10 @@ from dipriv import fitting, tables
 from dipriv.arrow import distinct_labels, group_codes
 from dipriv.columns import infer
 from dipriv.errors import InputError, ReferenceRowsError
+from dipriv.fidelity import expected_fidelity
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.identifying import refuse_free_text
-from dipriv.kernels import KernelRecipe, Laplace
+from dipriv.kernels import KernelRecipe, Laplace, Optimal
 from dipriv.private.domains import Rows
 from dipriv.promise import Origin, promise
 from dipriv.randomness import Bits, Rng, source
@@ -51,6 +53,16 @@ class Release:
     schema: Schema = field(repr=False)
     released: Mask = field(repr=False)
     split: Split | None = field(repr=False, default=None)
+    fitted: fitting.Fitted | None = field(repr=False, default=None)
+
+    @cached_property
+    def fidelity(self) -> dict[str, float]:
+        """{column: expected correlation of released with true values}, from reference and kernel alone.
+
+        For categories it is agreement beyond chance, Cohen's kappa. What is known about it may be published: it does
+        not depend on the released rows. docs/guide.md shows how analysts correct attenuation with it.
+        """
+        return {} if self.fitted is None else expected_fidelity(self.fitted)
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -90,7 +102,8 @@ def privatize(
     reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
         "holdout" (empirical distribution of a random hold-out that is not released, nor protected) or a recipe from
         `dipriv.references`; with `public`, the empirical distribution of that table unless told otherwise.
-    kernel : "laplace", or `dipriv.kernels.Laplace(shares)` to weigh the columns.
+    kernel : "laplace" (the paper's noise) or "optimal" (the noise that keeps the most of each row at the same ε), or
+        `Laplace(shares)` or `Optimal(weights, costs)` from `dipriv.kernels` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
     columns : the columns to privatize and release; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
@@ -161,7 +174,7 @@ def privatize(
         fitted = basis if isinstance(basis, fitting.Fitted) else basis.fit(rows, bits.child("fit"))
         data = fitted.release(released, keep, bits.child("noise"), progress)
         done(released.rows)
-    return Release(data, said, fitted.schema, free, split if held.any() else None)
+    return Release(data, said, fitted.schema, free, split if held.any() else None, fitted)
 
 
 def infer_schema(frame: Any) -> Schema:
@@ -201,6 +214,8 @@ def as_rows_recipe(recipe: Recipe) -> RowsRecipe:
 
 def as_kernel(kernel: KernelLike) -> KernelRecipe:
     """The kernel that a name or an object stands for."""
+    if kernel == "optimal":
+        return Optimal()
     if kernel == "laplace":
         return Laplace()
     if isinstance(kernel, str | type) or not hasattr(kernel, "build"):
@@ -208,7 +223,7 @@ def as_kernel(kernel: KernelLike) -> KernelRecipe:
             f"kernel={kernel!r} is unknown."
             if isinstance(kernel, str)
             else f"a {type(kernel).__name__} is not a kernel.",
-            'Use "laplace" or dipriv.kernels.Laplace(...).',
+            'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.',
         )
     return kernel
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,11 @@ _CLASSES: dict[str, type[Any]] = {
         codecs.RanksCodec,
         codecs.RealCodec,
         codecs.StepsLine,
+        kernels.ColumnsKernel,
+        kernels.JointKernel,
         kernels.LaplaceKernel,
+        kernels.Swap,
+        kernels.Transition,
         references.ContinuousLaw,
         references.Cubes,
         references.Guide,
@@ -87,6 +92,8 @@ def _plain(thing: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(thing, np.ndarray):
         arrays[f"a{len(arrays)}"] = thing
         return {"array": f"a{len(arrays) - 1}"}
+    if isinstance(thing, Fraction):
+        return {"ratio": [thing.numerator, thing.denominator]}
     if isinstance(thing, np.dtype):
         return {"dtype": thing.str}
     if isinstance(thing, tuple | list):
@@ -98,7 +105,7 @@ def _plain(thing: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(thing, pa.Array):
         return {"labels": thing.to_pylist(), "type": _plain(thing.type, arrays)}
     if is_dataclass(thing) and type(thing).__name__ in _CLASSES:
-        values = {item.name: _plain(getattr(thing, item.name), arrays) for item in fields(thing)}
+        values = {item.name: _plain(getattr(thing, item.name), arrays) for item in fields(thing) if item.init}
         return {"class": type(thing).__name__, "fields": values}
     if hasattr(thing, "dist") and hasattr(thing, "kwds"):
         return {"law": thing.dist.name, "args": _plain(thing.args, arrays), "kwds": _plain(thing.kwds, arrays)}
@@ -110,6 +117,8 @@ def _rebuild(plain: Any, arrays: dict[str, np.ndarray]) -> Any:
         return plain
     if "array" in plain:
         return arrays[plain["array"]]
+    if "ratio" in plain:
+        return Fraction(*plain["ratio"])
     if "dtype" in plain:
         return np.dtype(plain["dtype"])
     if "tuple" in plain:

@@ -10,23 +10,42 @@ import pytest
 from scipy import stats
 
 from dipriv.errors import InputError
-from dipriv.kernels import Kernel, Laplace, LaplaceKernel, noisy_uniform_cdf
+from dipriv.kernels import (
+    Kernel,
+    KernelRecipe,
+    Laplace,
+    LaplaceKernel,
+    Optimal,
+    OptimalColumns,
+    OptimalJoint,
+    noisy_uniform_cdf,
+)
 from dipriv.kernels.discrete_laplace import discrete_laplace
 from dipriv.kernels.laplace import shift_and_flatten
 from dipriv.kernels.noisy_uniform import slope_of, tail_of
 from dipriv.randomness import Draws, FloatArray, source
-from tests.support import dkw, draws, ks_uniform, uniform_rows, vectors
+from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows, vectors
 
-KERNELS: dict[str, Callable[[float, int], Kernel]] = {
-    "laplace": lambda epsilon, p: Laplace().build(epsilon, [f"c{i}" for i in range(p)]),
-    "laplace with shares": lambda epsilon, p: Laplace({"c0": 3.0}).build(epsilon, [f"c{i}" for i in range(p)]),
+Build = Callable[[float, int], Kernel]
+RECIPES: dict[str, KernelRecipe] = {
+    "laplace": Laplace(),
+    "laplace with shares": Laplace({"c0": 3.0}),
+    "optimal": Optimal(),
+    "optimal with weights": Optimal({"c0": 3.0}),
+    "optimal columns": OptimalColumns(),
+    "optimal joint": OptimalJoint(),
+}
+KERNELS: dict[str, Build] = {
+    name: lambda epsilon, p, recipe=recipe: recipe.build(epsilon, [f"c{i}" for i in range(p)])  # type: ignore[misc]
+    for name, recipe in RECIPES.items()
 }
 every_kernel = pytest.mark.parametrize("build", KERNELS.values(), ids=KERNELS.keys())
+laplace_kernels = pytest.mark.parametrize("build", list(KERNELS.values())[:2], ids=list(KERNELS)[:2])
 
 
 @every_kernel
 @pytest.mark.parametrize(("epsilon", "p"), [(0.1, 1), (1.0, 1), (1.0, 3), (4.0, 2), (40.0, 2)])
-def test_uniform_in_uniform_out(build: Callable[[float, int], Kernel], epsilon: float, p: int) -> None:
+def test_uniform_in_uniform_out(build: Build, epsilon: float, p: int) -> None:
     n = 200_000
     u = uniform_rows(n, p, seed=1)
     v = build(epsilon, p).perturb(u, draws(2, n))
@@ -47,6 +66,23 @@ def test_a_wrong_scale_is_noticed(epsilon: float) -> None:
 
 
 @every_kernel
+@pytest.mark.parametrize(("epsilon", "p"), [(0.5, 1), (2.0, 2), (4.0, 1), (12.0, 3)])
+def test_the_stated_law_is_the_sampled_one(build: Build, epsilon: float, p: int) -> None:
+    """`law_on` for uneven cells against counts of (cell before, cell after), in the first and the last column."""
+    n = 100_000
+    cuts = np.array([0.0, 0.03, 0.25, 0.3, 0.77, 1.0])
+    u = uniform_rows(n, p, seed=11)
+    kernel, other = build(epsilon, p), build(1.5 * epsilon, p)
+    v = kernel.perturb(u, draws(12, n))
+    for column in {0, p - 1}:
+        cells = [np.searchsorted(cuts[1:-1], side[:, column]) for side in (u, v)]
+        counts = np.bincount(5 * cells[0] + cells[1], minlength=25)
+        assert chi_square_tail(counts, kernel.law_on(column, cuts).ravel()) > ALARM
+        assert chi_square_tail(counts, other.law_on(column, cuts).ravel()) < ALARM  # control: another ε
+        assert kernel.law_on(column, cuts).sum(axis=0) == pytest.approx(np.diff(cuts), abs=1e-12)
+
+
+@laplace_kernels
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.7, 1e3])
 @pytest.mark.parametrize("p", [1, 2, 7, 1000])
 def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
@@ -64,7 +100,7 @@ def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
 @every_kernel
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3])
 @pytest.mark.parametrize("p", [1, 1000])
-def test_extreme_budgets_and_many_columns_behave(build: Callable[[float, int], Kernel], epsilon: float, p: int) -> None:
+def test_extreme_budgets_and_many_columns_behave(build: Build, epsilon: float, p: int) -> None:
     n = max(2, 4000 // p)
     v = build(epsilon, p).perturb(uniform_rows(n, p, seed=3), draws(4, n))
     assert np.all(np.isfinite(v))
@@ -73,7 +109,7 @@ def test_extreme_budgets_and_many_columns_behave(build: Callable[[float, int], K
 
 
 @every_kernel
-def test_any_input_is_held_to_the_unit_cube(build: Callable[[float, int], Kernel]) -> None:
+def test_any_input_is_held_to_the_unit_cube(build: Build) -> None:
     """Total: -inf, nan and -3 are as 0; inf and 7 as 1; so no input can escape the privacy bound."""
     kernel = build(1.0, 1)
     wild = np.array([-np.inf, np.nan, -3.0, np.inf, 7.0])[:, None]
@@ -82,14 +118,14 @@ def test_any_input_is_held_to_the_unit_cube(build: Callable[[float, int], Kernel
 
 
 @every_kernel
-def test_the_law_is_the_same_seeded_and_secure(build: Callable[[float, int], Kernel]) -> None:
+def test_the_law_is_the_same_seeded_and_secure(build: Build) -> None:
     n = 100_000
     u = np.full((n, 1), 0.2)
     seeded = build(1.0, 1).perturb(u, draws(6, n))[:, 0]
     secure = build(1.0, 1).perturb(u, Draws(source(None), 0, n))[:, 0]
     bound = 2 * dkw(n, alarm=5e-7)  # both empirical distributions are within dkw of the same law
     assert stats.ks_2samp(seeded, secure).statistic < bound
-    other = build(1.0, 1).perturb(u + 0.1, Draws(source(None), 0, n))[:, 0]
+    other = build(1.0, 1).perturb(u + 0.6, Draws(source(None), 0, n))[:, 0]
     assert stats.ks_2samp(seeded, other).statistic > bound
 
 

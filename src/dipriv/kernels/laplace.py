@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from dipriv.errors import InputError
 from dipriv.jit import jit
 from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace
+from dipriv.kernels.margins import Margin
 from dipriv.kernels.noisy_uniform import cdf_at, slope_of, tail_of
+from dipriv.kernels.shares import check_shares, shares_of
 from dipriv.kernels.transition import Transition, laplace_matrix
 from dipriv.randomness import Draws, FloatArray
 
@@ -42,19 +44,13 @@ class Laplace:
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.shares, Mapping):
-            raise InputError(f"shares is a {type(self.shares).__name__}.", "Write {column: share, ...}.")
-        for name, share in self.shares.items():
-            if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < np.inf:
-                raise InputError(
-                    f"the share of column {name!r} is {share!r}, not a finite number above 0.",
-                    "Give each column a positive share; drop columns that are not needed.",
-                )
+        check_shares(self.shares, "share")
 
-    def build(self, epsilon: float, names: Sequence[str]) -> LaplaceKernel:
-        if unknown := [name for name in self.shares if name not in names]:
-            raise InputError(f"a share is given for {unknown[0]!r}, which is not a column.", "Remove or rename it.")
-        shares = [Fraction(self.shares.get(name, 1)) / names.count(name) for name in names]
+    def check(self, epsilon: float, margins: Sequence[Margin]) -> None:
+        self.build(epsilon, [margin.name for margin in margins])
+
+    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> LaplaceKernel:
+        shares = shares_of(self.shares, names, "share")
         lattices = [lattice_of(Fraction(epsilon) * share / sum(shares)) for share in shares]
         steps, scales = zip(*lattices, strict=True)
         return LaplaceKernel(epsilon, np.array(steps), np.array(scales))
@@ -100,6 +96,10 @@ class LaplaceKernel:
     def on_levels(self, probabilities: FloatArray) -> Transition:
         pi = np.asarray(probabilities, dtype=np.float64)
         return Transition.of(laplace_matrix(pi, float(self.noise_scales[0])), pi, self.spent)
+
+    def law_on(self, column: int, cuts: FloatArray) -> FloatArray:
+        pi = np.diff(cuts)
+        return np.asarray(pi[:, np.newaxis] * laplace_matrix(pi, float(self.noise_scales[column])))
 
     def of_column(self, column: int) -> LaplaceKernel:
         """The kernel of one column alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from dipriv.kernels.margins import Margin
 from dipriv.kernels.transition import Transition
 from dipriv.randomness import Draws, FloatArray
 
@@ -24,20 +25,31 @@ class Kernel(Protocol):
         """(n, p) -> (n, p), inside the open unit interval; column l draws from column l of the rows' bits."""
         ...
 
-    def of_column(self, column: int) -> Kernel:
-        """The kernel of one column alone."""
+    def of_column(self, column: int) -> Kernel | None:
+        """The kernel of one column alone; None where columns are perturbed together."""
         ...
 
     def on_levels(self, probabilities: FloatArray) -> Transition:
         """The kernel's law on a single column of levels with these probabilities, as a transition matrix."""
         ...
 
+    def law_on(self, column: int, cuts: FloatArray) -> FloatArray:
+        """(k, k): the chance that u_l lies in cell i and v_l in cell j, for uniform u and cells with these ends."""
+        ...
+
 
 class KernelRecipe(Protocol):
     """A description of a kernel: what users write."""
 
-    def build(self, epsilon: float, names: Sequence[str]) -> Kernel:
-        """The kernel for these columns of U; a column that takes several is named several times."""
+    def check(self, epsilon: float, margins: Sequence[Margin]) -> None:
+        """Refuses what cannot be built, before any ε is spent."""
+        ...
+
+    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> Kernel:
+        """The kernel for these columns of U; a column that takes several is named several times.
+
+        `margins` are what the reference tells of them; left out, they are numbers with uniform ranks.
+        """
         ...
 
     def describe(self) -> str: ...

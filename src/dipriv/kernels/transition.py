@@ -182,10 +182,10 @@ def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:
 
 
 def exp_below(exponent: Fraction) -> Fraction:
-    """A rational just below e to the exponent."""
+    """A rational just below e to the exponent, which is not negative; but not below 1."""
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         rounded_down = Decimal(exponent.numerator) / Decimal(exponent.denominator)
-        return Fraction(rounded_down.exp()) * (1 - Fraction(1, 10**50))
+        return max(Fraction(1), Fraction(rounded_down.exp()) * (1 - Fraction(1, 10**50)))
 
 
 def _area(x: FloatArray, b: float) -> FloatArray:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs import CellsCodec, Codec, LevelsCodec
+from dipriv.codecs import CellsCodec, Codec, LevelsCodec, RanksCodec
 from dipriv.columns import FittedColumn
 from dipriv.private.counting import count_pairs, in_parallel
 from dipriv.private.domains import Domain, Rows
@@ -79,7 +79,7 @@ def _alone(law: Law) -> tuple[Codec, Reference]:
     else:
         levels = codec.levels
         masses = np.concatenate([masses[:absent], masses[absent:][np.argsort(codec.order)]])
-    there = masses[absent:] > 0
+    there = (masses[absent:] > 0) | isinstance(codec, RanksCodec)  # listed levels stay, released or not
     # the codec of levels has the kinds of missing cells in reverse, below all levels
     counts = np.concatenate([masses[:absent][::-1], masses[absent:][there]])
     return LevelsCodec(levels[there], codec.missing), Independent((LevelsLaw.on_line(-float(absent), counts),))

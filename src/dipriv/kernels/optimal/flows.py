@@ -1,0 +1,106 @@
+"""From a matrix of doubles to integers that keep π exactly and hold the ratio bound exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from dipriv.errors import InputError
+from dipriv.kernels.optimal.program import best_excess
+from dipriv.kernels.transition import Transition, Weights
+from dipriv.randomness import FloatArray
+
+WHOLE = 1 << 48
+"""Probabilities of cells are multiples of 2^-48."""
+_SHRINKS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+"""How much of the excess over π is given up until the ratios hold in integers: the rounding of doubles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Swap:
+    """Cells with probabilities masses[i]/2^48, and a private transition between them that keeps these exactly.
+
+    weights[i] of the transition adds up to 2^48 masses[i], and column j to 2^48 masses[j]; a cell without mass is
+    never released, and what is found there is released by the masses alone.
+    """
+
+    masses: tuple[int, ...] = field(repr=False)
+    transition: Transition
+
+    def __post_init__(self) -> None:
+        weights = self.transition.weights
+        rows = [(mass, row) for mass, row in zip(self.masses, weights, strict=True) if mass]
+        columns = [sum(row[j] for _, row in rows) for j in range(len(weights))]
+        if (
+            sum(self.masses) != WHOLE
+            or any(sum(row) != WHOLE * mass for mass, row in rows)
+            or columns != [WHOLE * mass for mass in self.masses]
+        ):
+            raise InputError("the transition does not keep the masses of its cells.", "Build it anew.")
+
+    @cached_property
+    def cuts(self) -> FloatArray:
+        """Where the cells end on [0, 1], from 0 on."""
+        return np.concatenate([[0], np.cumsum(self.masses)]).astype(np.float64) / WHOLE
+
+    @cached_property
+    def law(self) -> FloatArray:
+        """(k, k): the probability of cell i before and cell j after."""
+        return np.asarray(self.transition.matrix * (np.array(self.masses) / WHOLE)[:, np.newaxis])
+
+
+def masses_of(probabilities: FloatArray) -> tuple[int, ...]:
+    """Probabilities as multiples of 2^-48 that add up to 1; the largest takes what rounding leaves."""
+    masses = [round(Fraction(float(p)) * WHOLE) for p in probabilities / probabilities.sum()]
+    masses[int(np.argmax(probabilities))] += WHOLE - sum(masses)
+    return tuple(masses)
+
+
+def best_swap(masses: tuple[int, ...], cost: FloatArray, budget: Fraction) -> Swap:
+    """The swap between these cells with the least expected cost at this budget, in exact integers."""
+    return _cached(masses, np.ascontiguousarray(cost, dtype=np.float64).tobytes(), budget)
+
+
+@lru_cache(maxsize=64)
+def _cached(masses: tuple[int, ...], cost_bytes: bytes, budget: Fraction) -> Swap:
+    n = np.array(masses, dtype=np.float64)
+    there = np.flatnonzero(n)
+    cost = np.frombuffer(cost_bytes).reshape(len(masses), len(masses))[np.ix_(there, there)]
+    few = tuple(masses[i] for i in there)
+    excess = best_excess(n[there] / WHOLE, cost, float(budget)) if budget else np.zeros(cost.shape)
+    for shrink in _SHRINKS:
+        weights = _with_empty_cells(_flows(few, (1 - shrink) * excess), masses)
+        try:
+            return Swap(masses, Transition(budget, weights))
+        except InputError:
+            continue
+    raise InputError("the linear program was not solved accurately enough.", 'Use kernel="laplace".')
+
+
+def _flows(masses: tuple[int, ...], excess: FloatArray) -> list[list[int]]:
+    """Integers close to n_i n_j (1 + excess_ij) with rows and columns that add up to 2^48 n exactly.
+
+    The rounding of a row goes into the largest cell's column, then that of a column into the largest cell's row.
+    """
+    n = np.array(masses, dtype=np.float64)
+    extra = [[int(x) for x in row] for row in np.outer(n, n) * excess]
+    most = int(np.argmax(n))
+    for row in extra:
+        row[most] -= sum(row)
+    for column in range(len(masses)):
+        extra[most][column] -= sum(row[column] for row in extra)
+    return [[a * b + more for b, more in zip(masses, row, strict=True)] for a, row in zip(masses, extra, strict=True)]
+
+
+def _with_empty_cells(flows: list[list[int]], masses: tuple[int, ...]) -> Weights:
+    """The same for all cells: those without mass are never released, and are released by the masses."""
+    there = [i for i, mass in enumerate(masses) if mass]
+    weights = [list(masses) for _ in masses]
+    for i, row in zip(there, flows, strict=True):
+        weights[i] = [0] * len(masses)
+        for j, weight in zip(there, row, strict=True):
+            weights[i][j] = weight
+    return tuple(map(tuple, weights))

@@ -1,0 +1,29 @@
+"""How much columns matter: {column: a positive number}, 1 for those not named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from dipriv.errors import InputError
+
+
+def check_shares(given: object, what: str) -> None:
+    """Every share is a finite number above 0."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"{what}s is a {type(given).__name__}.", f"Write {{column: {what}, ...}}.")
+    for name, share in given.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < np.inf:
+            raise InputError(
+                f"the {what} of column {name!r} is {share!r}, not a finite number above 0.",
+                f"Give each column a positive {what}; drop columns that are not needed.",
+            )
+
+
+def shares_of(given: Mapping[str, float], names: Sequence[str], what: str) -> list[Fraction]:
+    """One for each column of U; a column that takes several divides its own among them."""
+    if unknown := [name for name in given if name not in names]:
+        raise InputError(f"a {what} is given for {unknown[0]!r}, which is not a column.", "Remove or rename it.")
+    return [Fraction(given.get(name, 1)) / names.count(name) for name in names]
