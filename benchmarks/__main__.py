@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import columns, command, files, noise, scaling
+from benchmarks import columns, command, files, kernels, noise, scaling
 from benchmarks.measure import cores
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -22,6 +22,7 @@ def main() -> None:
     }
     for name, run in {
         "noise": noise.run,
+        "kernels": kernels.run,
         "continuous": columns.continuous,
         "discrete": columns.discrete,
         "scaling": scaling.run,
@@ -48,6 +49,12 @@ counts; machines differ and are noisy, so look at the ratios. All numbers are in
 ## Laplace noise, a value
 
 {_table(results["noise"])}
+
+## Kernels
+
+The optimal kernel beside the paper's, ε = 1, {results["kernels"]["rows"]:,} rows, on one core:
+
+{_kernels(results["kernels"])}
 
 ## One continuous column, {results["continuous"]["rows"]:,} rows, a quarter held out
 
@@ -93,6 +100,19 @@ times: to settle types and recognize the data set, to gather the hold-out, and t
 def _table(result: dict[str, Any]) -> str:
     rows = [f"| {name} | {ns:,.1f} | {result['ratio'][name]:,.3g} |" for name, ns in result["nanoseconds"].items()]
     return "\n".join(["| | ns a value | times ours |", "|---|---|---|", *rows])
+
+
+def _kernels(result: dict[str, Any]) -> str:
+    names = ("one discrete column", "one continuous column", "ten columns, a row")
+    rows = [
+        f"| {name} | "
+        + " | ".join(f"{ns:,.1f}" for ns in result[name]["nanoseconds"].values())
+        + f" | {result[name]['ratio']:.2f} |"
+        for name in names
+    ]
+    built = "; ".join(f"{name}: {seconds:.2f} s" for name, seconds in result["build"].items())
+    table = "\n".join(["| | optimal, ns | the paper's, ns | ratio |", "|---|---|---|---|", *rows])
+    return f"{table}\n\nTo build one, the slowest of ε = 0.5, 1, 2, 4, 8: {built}."
 
 
 def _doublings(steps: dict[str, float]) -> str:

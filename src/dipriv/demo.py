@@ -63,7 +63,8 @@ def run(folder: Path, epsilon: float, say: Callable[[str], None]) -> None:
         account = ledger.dataset("survey")
     write_text(folder / "guarantee.txt", f"{done.guarantee}\n")
     if done.sample is not None:
-        write_report(compare(*done.sample, guarantee=done.guarantee, target="affairs"), folder / "report.html")
+        compared = compare(*done.sample, guarantee=done.guarantee, fidelity=done.fidelity, target="affairs")
+        write_report(compared, folder / "report.html")
         before, after = done.sample
         say(f"Private table: {done.rows:,} rows, {len(done.columns)} columns (statsmodels' survey `fair`).")
         say(f"Released:      {done.released:,} rows, the same columns.\n")

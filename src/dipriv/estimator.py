@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dipriv import fitting, local, release, tables
 from dipriv.errors import DisclosureError, InputError
+from dipriv.fidelity import expected_fidelity
 from dipriv.fingerprint import fingerprint_of
 from dipriv.guarantee import check_epsilon
 from dipriv.identifying import refuse_free_text
@@ -45,7 +46,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         epsilon: float = 1.0,
         *,
         reference: release.ReferenceLike = "private",
-        kernel: release.KernelLike = "laplace",
+        kernel: release.KernelLike = "optimal",
         schema: release.SchemaLike = None,
         columns: Sequence[str] | None = None,
         keep: Sequence[str] = (),
@@ -157,6 +158,12 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         recipe, noise = release.as_recipe(self.reference, self.public), release.as_kernel(self.kernel)
         said = local_promise(recipe, noise, self._basis, self.origin_, self.fitted_.kernel.epsilon)
         local.save(path, self.fitted_, said)
+
+    @property
+    def fidelity_(self) -> dict[str, float]:
+        """{column: expected correlation of released with true values}, as `Release.fidelity`."""
+        check_is_fitted(self, "fitted_")
+        return expected_fidelity(self.fitted_)
 
     def _is_reference(self, table: tables.Table) -> bool:
         return fingerprint_of(table.batch().select(list(self.fitted_.names)), self._key) == self._seen

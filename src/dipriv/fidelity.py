@@ -44,8 +44,10 @@ def correlation_of(before: Cells, after: Cells) -> float:
     there = np.ones(len(before), dtype=bool)
     for side in (before, after):
         there &= side.missing == PRESENT if side.missing is not None else True
+    if not there.any():
+        return float("nan")
     x, y = (_standard(side.values[there].astype(np.float64)) for side in (before, after))
-    return float(np.mean(x * y)) if there.any() else float("nan")
+    return float(np.mean(x * y))
 
 
 def kappa_of(before: Cells, after: Cells) -> float:
@@ -70,8 +72,10 @@ def _summed(margin: Margin, fitted: Fitted, number: int) -> float:
         chance = float(pi @ pi)
         return (float(np.trace(law)) - chance) / (1 - chance) if chance < 1 else float("nan")
     law = law[margin.missing :, margin.missing :]
-    law = law / law.sum()
     x = np.asarray(margin.values[margin.missing :], dtype=np.float64)
+    if not law.sum() or not np.abs(x).max():
+        return float("nan")
+    law, x = law / law.sum(), x / np.abs(x).max()
     one, two = x - law.sum(axis=1) @ x, x - law.sum(axis=0) @ x
     spread = np.sqrt((law.sum(axis=1) @ one**2) * (law.sum(axis=0) @ two**2))
     return float(one @ law @ two / spread) if spread > 0 else float("nan")
@@ -99,7 +103,7 @@ def _drawn(fitted: Fitted) -> tuple[list[Cells], list[Cells]]:
 
 def _standard(x: FloatArray) -> FloatArray:
     """Centred, with unit variance; not-a-number where all are the same."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        x = x / np.abs(x).max() if len(x) and np.abs(x).max() > 0 else x
-        x = x - x.mean() if len(x) else x
-        return np.asarray(x / np.sqrt(np.mean(x**2)))
+    x = x / max(np.abs(x).max(), np.finfo(np.float64).tiny)
+    x = x - x.mean()
+    spread = np.sqrt(np.mean(x**2))
+    return np.asarray(x / spread if spread > 0 else np.full(len(x), np.nan))

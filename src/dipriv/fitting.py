@@ -55,6 +55,10 @@ class Fitted:
     holds_infinities: bool = False
     """Whether infinite numbers are held to finite ones: a refusal would tell of a row that is protected."""
 
+    def __post_init__(self) -> None:
+        if not self.kernel.width == len(self.order) == sum(column.codec.dims for column in self.columns):
+            raise InputError("the kernel, the order and the columns do not have the same width.", "Fit anew.")
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)

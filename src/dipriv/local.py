@@ -91,6 +91,9 @@ def load(path: str | Path, rng: Rng = None) -> Local:
         if content.pop("format") != 1:
             raise InputError("the file has a newer format than this version of dipriv reads.", "Upgrade dipriv.")
         promise = replace(content.pop("guarantee"), secure_randomness=rng is None)
-        return Local(Fitted(**content), promise, rng)
+        fitted = Fitted(**content)
+        if fitted.kernel.epsilon > promise.epsilon:
+            raise InputError("the file's kernel spends more than its guarantee says.", "Export it again.")
+        return Local(fitted, promise, rng)
     except (KeyError, TypeError, AttributeError):
         raise InputError("this is not a file that dipriv exported.", "Export it again with export_local.") from None

@@ -9,6 +9,7 @@ Memory holds the hold-out and a batch.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from dipriv import __version__, fitting, tables
 from dipriv.account import Account, open_account
 from dipriv.errors import InputError
+from dipriv.fidelity import expected_fidelity
 from dipriv.files import MisfitError, Sink, Source, write_text
 from dipriv.fitting import Fitted
 from dipriv.guarantee import Guarantee, check_epsilon
@@ -61,7 +63,7 @@ class Request:
 
     epsilon: float
     reference: str = "private"
-    kernel: str = "laplace"
+    kernel: str = "optimal"
     schema: Schema | None = None
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -87,6 +89,7 @@ class Published:
     cut: int
     columns: dict[str, str]
     dataset: str | None = None
+    fidelity: dict[str, float] = field(default_factory=dict)
     sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,6 +99,7 @@ class Published:
             "guarantee": self.guarantee.to_dict(),
             "rows": {"read": self.rows, "cut": self.cut, "released": self.released},
             "columns": self.columns,
+            "fidelity": {name: None if math.isnan(kept) else kept for name, kept in self.fidelity.items()},
             "dataset": self.dataset,
         }
 
@@ -137,7 +141,7 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
         fitted = basis if isinstance(basis, fitting.Fitted) else basis.fit(rows, bits.child("fit"))
         schema = fitted.schema
         kinds = {name: schema[name].name + (" (declared)" if name in declared else "") for name in schema}
-        done = replace(done, columns=kinds)
+        done = replace(done, columns=kinds, fidelity=expected_fidelity(fitted))
         sample = _last_pass(request, stream, sink, fitted, split, chosen, bits, done, tick, sampled)
         _finish(sink, done)
         spent(released)

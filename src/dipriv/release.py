@@ -59,8 +59,8 @@ class Release:
     def fidelity(self) -> dict[str, float]:
         """{column: expected correlation of released with true values}, from reference and kernel alone.
 
-        For categories it is agreement beyond chance, Cohen's kappa. What is known about it may be published: it does
-        not depend on the released rows. docs/guide.md shows how analysts correct attenuation with it.
+        For categories it is agreement beyond chance, Cohen's kappa. It does not depend on the released rows and may be
+        published with them: analysts need it to correct attenuation (docs/guide.md).
         """
         return {} if self.fitted is None else expected_fidelity(self.fitted)
 
@@ -79,7 +79,7 @@ def privatize(
     epsilon: float,
     *,
     reference: ReferenceLike = "private",
-    kernel: KernelLike = "laplace",
+    kernel: KernelLike = "optimal",
     schema: SchemaLike = None,
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
@@ -102,8 +102,8 @@ def privatize(
     reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
         "holdout" (empirical distribution of a random hold-out that is not released, nor protected) or a recipe from
         `dipriv.references`; with `public`, the empirical distribution of that table unless told otherwise.
-    kernel : "laplace" (the paper's noise) or "optimal" (the noise that keeps the most of each row at the same ε), or
-        `Laplace(shares)` or `Optimal(weights, costs)` from `dipriv.kernels` to weigh the columns.
+    kernel : "optimal" (the noise that keeps the most of each row at this ε) or "laplace" (the paper's), or
+        `Optimal(weights, costs)` or `Laplace(shares)` from `dipriv.kernels` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
     columns : the columns to privatize and release; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.

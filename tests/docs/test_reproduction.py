@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dipriv.experiments import catalogue, page
+from dipriv.experiments import catalogue, movielens, page, row_fidelity
+from dipriv.experiments.compare import below, reach
 from dipriv.experiments.protocol import Drawing
 from dipriv.experiments.runner import Results
 
@@ -23,6 +24,7 @@ AT_LEAST = {
     "bank-logistic": 50,
     "bank-exposure": 20,
     "movielens": 5,
+    "row-fidelity": 3,
 }
 
 
@@ -32,6 +34,24 @@ def test_every_cell_of_the_paper_is_on_record_with_enough_repetitions(name: str)
     assert {(row.setting, row.method, row.epsilon) for row in found.rows} >= set(found.experiment.paper)
     assert found.reps >= AT_LEAST[name]
     assert all(row.reps == found.reps for row in found.rows)
+
+
+def test_the_optimal_kernel_and_the_correction_predict_better_in_every_split() -> None:
+    rows = [row for row in Results.read(RECORD / "movielens.json").rows if row.setting == "MovieLens 1M"]
+    for first, second in movielens.MOVIES.ordered:
+        counts = below(rows, first, second)
+        assert {epsilon for _, epsilon in counts} >= {1.0, 2.0, 4.0}
+        assert all(count == of >= AT_LEAST["movielens"] for count, of in counts.values()), (first, second)
+
+
+def test_the_optimal_kernel_keeps_what_the_trial_kept_and_never_less_than_the_papers() -> None:
+    found = Results.read(RECORD / "row-fidelity.json")
+    kinds = [reach(row, found.experiment) for row in found.rows]
+    assert kinds.count("reaches") == len(found.experiment.trial)
+    assert "below" not in kinds
+    counts = below(found.rows, row_fidelity.DIP, row_fidelity.OPTIMAL)
+    assert {setting for setting, _ in counts} == set(found.experiment.settings)
+    assert all(count == of for count, of in counts.values())
 
 
 def test_every_name_is_on_record() -> None:

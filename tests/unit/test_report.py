@@ -16,14 +16,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import stats
+from sklearn.metrics import cohen_kappa_score
 
 import dipriv
-from dipriv.kernels import Laplace
-from dipriv.randomness import Draws, source
 from dipriv.report import compare, render, write_report
 from dipriv.report.dependence import cramers_v, spearman
 from dipriv.report.facts import ColumnFacts, Comparison
-from dipriv.report.fidelity import allowed
 from tests.unit.refusal import NUMBER, SECRET, refused
 
 pytest.importorskip("matplotlib")
@@ -259,28 +257,6 @@ def test_at_most_forty_columns_are_on_the_maps() -> None:
 # --- rows ---
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 4.0])
-def test_what_epsilon_allows_is_what_the_kernel_leaves(epsilon: float) -> None:
-    """Of 200,000 uniforms: a rank correlation has a standard error below 1/sqrt(n), a share one below 1/(2 sqrt(n))."""
-    n, sigmas = 200_000, 5.0
-    kernel = Laplace().build(epsilon, ["u"])
-    bits = source(10)
-    u = Draws(bits.child("u"), 0, n).uniforms()
-    v = kernel.perturb(u[:, np.newaxis], Draws(bits.child("noise"), 0, n))[:, 0]
-    b = float(kernel.noise_scales[0])
-    even, _ = allowed(np.full(1000, 0.001), b)
-    assert abs(even - stats.spearmanr(u, v).statistic) < sigmas / np.sqrt(n)
-    shares = np.array([0.5, 0.2, 0.3])
-    cut = np.cumsum(shares)[:-1]
-    one, two = np.searchsorted(cut, u), np.searchsorted(cut, v)
-    rank, same = allowed(shares, b)
-    assert abs(same - np.mean(one == two)) < sigmas * 0.5 / np.sqrt(n)
-    assert abs(rank - stats.spearmanr(one, two).statistic) < 1.5 * sigmas / np.sqrt(n)
-    weights = np.array(kernel.on_levels(shares).weights, dtype=np.float64) / 2.0**63
-    assert same == pytest.approx(shares @ np.diag(weights))
-    assert abs(even - allowed(np.full(1000, 0.001), b / 2)[0]) > sigmas / np.sqrt(n)  # control
-
-
 def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
     rng = np.random.default_rng(11)
     n = 8000
@@ -289,16 +265,14 @@ def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
         table, 3.0, reference="holdout", public=pd.DataFrame({"x": rng.standard_normal(n)}), rng=12
     )
     told: dict[str, Any] = {"schema": release.schema, "rows": release.rows}
-    found = column(compare(table, release.data, guarantee=release.guarantee, **told), "x").fidelity[0]
-    assert found.value == pytest.approx(stats.spearmanr(table["x"], release.data["x"]).statistic)
-    assert found.allowed is not None
-    assert abs(found.value - found.allowed) < 5 / np.sqrt(n)
-    other = release.guarantee.to_dict() | {"epsilon": 1.0}
-    less = column(compare(table, release.data, guarantee=other, **told), "x").fidelity[0]
-    assert less.allowed is not None
-    assert found.value - less.allowed > 5 / np.sqrt(n)  # control
-    shared = other | {"kernel": "laplace (own budget shares)"}
-    assert column(compare(table, release.data, guarantee=shared, **told), "x").fidelity[0].allowed is None
+    kept = release.fidelity
+    found = column(compare(table, release.data, fidelity=kept, **told), "x").fidelity[0]
+    assert found.value == pytest.approx(np.corrcoef(table["x"], release.data["x"])[0, 1])
+    assert found.expected == kept["x"]
+    assert abs(found.value - kept["x"]) < 5 / np.sqrt(n)
+    less = dipriv.privatize(table, 1.0, public=table, rng=12).fidelity["x"]
+    assert found.value - less > 5 / np.sqrt(n)  # control
+    assert column(compare(table, release.data, **told), "x").fidelity[0].expected is None
 
 
 def test_agreement_counts_rows_with_the_same_label(
@@ -306,9 +280,9 @@ def test_agreement_counts_rows_with_the_same_label(
 ) -> None:
     table, release = pair
     found = column(compared, "town").fidelity[0]
-    assert found.measure == "agreement"
-    assert found.value == (table["town"].to_numpy()[release.rows] == release.data["town"].to_numpy()).mean()
-    assert "3/7 = 0.429" in compared.allowance
+    assert found.measure == "agreement beyond chance"
+    before, after = table["town"].to_numpy()[release.rows], release.data["town"].to_numpy()
+    assert found.value == pytest.approx(cohen_kappa_score(before, after))
 
 
 def test_rows_are_paired_only_if_known(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
@@ -326,11 +300,11 @@ def test_rows_are_paired_only_if_known(pair: tuple[pd.DataFrame, dipriv.Release]
 def test_a_column_passed_through_is_said_and_gets_no_budget(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
     table, release = pair
     kept = release.data.assign(pay=table["pay"].to_numpy()[release.rows])
-    found = compare(table, kept, rows=release.rows, guarantee=release.guarantee)
+    expected = {name: value for name, value in release.fidelity.items() if name != "pay"}
+    found = compare(table, kept, rows=release.rows, guarantee=release.guarantee, fidelity=expected)
     assert "passed through" in column(found, "pay").note
-    assert column(found, "pay").fidelity[0].allowed is None
-    assert column(found, "age").fidelity[0].allowed is not None
-    assert "3/6 = 0.5" in found.allowance
+    assert column(found, "pay").fidelity[0].expected is None
+    assert column(found, "age").fidelity[0].expected == release.fidelity["age"]
 
 
 # --- the regression ---

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,11 @@ import pytest
 
 from dipriv.errors import InputError
 from dipriv.experiments import bank, catalogue, graphs, movielens, runner, uc_salary
-from dipriv.experiments.compare import difference, lost, sensitivity, verdict
+from dipriv.experiments.compare import below, difference, lost, reach, sensitivity, verdict
 from dipriv.experiments.data import data_file
 from dipriv.experiments.protocol import Experiment, Printed, Row, Values, printed, seed_of
+from dipriv.experiments.render import findings, table
+from dipriv.experiments.runner import Results
 
 
 def toy(name: str = "toy", fail_at: int | None = None, calls: list[int] | None = None) -> Experiment:
@@ -77,8 +80,22 @@ def test_results_hold_infinities_as_plain_json(tmp_path: Path, install: Callable
     runner.reproduce("toy", out=tmp_path, jobs=1)
     found = json.loads((tmp_path / "toy.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
     fields = {"setting", "method", "epsilon", "measured_mean", "measured_sd", "reps", "paper_mean", "paper_sd"}
-    assert set(found["rows"][0]) == fields
+    assert set(found["rows"][0]) == fields | {"values"}
     assert [row["measured_mean"] for row in found["rows"] if row["method"] == "LRM"] == ["inf", "inf"]
+    assert found["rows"][1]["values"] == ["inf"] * 3
+
+
+def test_single_repetitions_are_on_record_where_they_are_few(
+    tmp_path: Path, install: Callable[[Experiment], None]
+) -> None:
+    install(toy())
+    for reps in (3, runner.FEW + 1):
+        runner.reproduce("toy", out=tmp_path / str(reps), reps=reps, jobs=1)
+    few, many = (Results.read(tmp_path / str(reps) / "toy.json") for reps in (3, runner.FEW + 1))
+    assert [len(row.values) for row in few.rows] == [3] * 4
+    assert few.rows[0].mean == pytest.approx(np.mean(few.rows[0].values))
+    assert all(row.values == () for row in many.rows)
+    assert all("values" not in row for row in _rows(tmp_path / str(runner.FEW + 1) / "toy.json"))
 
 
 def test_jobs_do_not_change_results(tmp_path: Path) -> None:
@@ -123,6 +140,7 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, signal_: signal.S
         (["bank-logistic"], 1, "https://archive.ics.uci.edu/dataset/222"),
         (["uc-salary"], 1, "https://ucannualwage.ucop.edu"),
         (["movielens"], 1, "https://grouplens.org"),
+        (["row-fidelity"], 1, "https://grouplens.org"),
         ([], 2, "name an experiment"),
         (["discrete-means", "--reps", "many"], 2, "a valid integer"),
     ],
@@ -197,8 +215,13 @@ def test_recommendations_at_tiny_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = np.argwhere(rng.random((300, 100)) < 0.8).astype(np.float64)
     ratings = np.clip(np.rint(3 + taste[tuple(pairs.astype(int).T)]), 1, 5)
     measured = movielens.errors(pairs, ratings, seed_of(1))
-    assert {("NP", 1.0), ("DIP (hold 25%)", 1.0), ("LRM", 1.0), ("OPM", 1.0), ("EXM", 1.0)} <= set(measured)
+    methods = {method for method, _ in measured}
+    assert methods >= {"NP", "DIP (hold 25%)", "LRM", "OPM", "EXM"}
+    assert methods >= {method for pair in movielens.MOVIES.ordered for method in pair}
     assert measured["NP", 1.0] < ratings.std() < measured["OPM", 1.0]
+    assert measured["DIP optimal (hold 25%)", 1.0] < measured["DIP (hold 25%)", 1.0]
+    for method in ("DIP", "DIP optimal"):
+        assert measured[f"{method}, corrected (hold 25%)", 1.0] < measured[f"{method} (hold 25%)", 1.0]
     assert measured == movielens.errors(pairs, ratings, seed_of(1))
 
 
@@ -230,6 +253,34 @@ def test_cells_that_dip_loses_and_its_sensitivity_are_found() -> None:
     assert z == pytest.approx(1.5 / math.sqrt(0.5))
 
 
+def test_repetitions_in_order_are_counted() -> None:
+    def row(setting: str, method: str, epsilon: float, *values: float) -> Row:
+        return Row(setting, method, epsilon, 0.0, 0.0, len(values), None, values)
+
+    rows = [
+        *(row("a", "new", epsilon, 1.0, 2.0) for epsilon in (1.0, 2.0)),
+        row("a", "old", 1.0, 1.5, 3.0),
+        row("a", "old", 2.0, 1.5, 2.0),
+        Row("b", "new", 1.0, 1.0, 0.0, 2),  # of a record without single repetitions
+        Row("b", "old", 1.0, 2.0, 0.0, 2),
+    ]
+    assert below(rows, "new", "old") == {("a", 1.0): (2, 2), ("a", 2.0): (1, 2)}
+    experiment = replace(toy(), paper={}, ordered=(("new", "old"), ("old", "older")))
+    told = findings(Results(experiment, rows, 1, 2, 0.0, "today"))
+    assert told == (
+        "- new is below old in 2 of 2 repetitions of every setting at every ε (1, 2), except a at ε = 2 (1 of 2).\n"
+    )
+
+
+def test_cells_reach_97_percent_of_the_trial() -> None:
+    experiment = replace(toy(), paper={}, trial={("a", "DIP", 1.0): 0.5})
+    rows = [Row("a", method, 1.0, mean, 0.0, 3) for method, mean in (("DIP", 0.485), ("DIP", 0.484), ("LRM", 0.1))]
+    assert [reach(row, experiment) for row in rows] == ["reaches", "below", ""]
+    results = Results(experiment, rows, 1, 3, 0.0, "today")
+    assert "1 of 2 cells reach at least 97% of the trial; below are a, DIP, ε = 1." in findings(results)
+    assert "| a | DIP | 1 | 0.500 | 0.485 (0) | reaches |" in table(results)
+
+
 def test_cells_of_the_paper_are_read_with_their_rounding() -> None:
     assert printed("a | DIP | 1.03 (5.24e-4) | Inf", [1.0, 2.0]) == {
         ("a", "DIP", 1.0): Printed(1.03, 5.24e-4, 0.005),
@@ -253,5 +304,6 @@ def _need(experiment: Experiment) -> None:
             pytest.skip(str(error))
 
 
-def _rows(file: Path) -> object:
-    return json.loads(file.read_text(encoding="utf-8"))["rows"]
+def _rows(file: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -68,7 +68,11 @@ def compare(
     refuse_existing(output, force=force)
     declared = load_schema(schema)
     tables = Source.open(original).read(), Source.open(released).read()
-    write_report(summarize(*tables, schema=declared, guarantee=_note(released), target=target), output)
+    note = _note(released)
+    kept = note.get("fidelity")
+    fidelity = {name: x for name, x in kept.items() if isinstance(x, float)} if isinstance(kept, dict) else None
+    told = summarize(*tables, schema=declared, guarantee=note.get("guarantee"), fidelity=fidelity, target=target)
+    write_report(told, output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
 
 
@@ -82,15 +86,13 @@ def demo(
     run(folder, epsilon, say)
 
 
-def _note(released: str) -> dict[str, object] | None:
-    """The guarantee in the note beside a released file, if there is one."""
+def _note(released: str) -> dict[str, Any]:
+    """The note beside a released file, if there is one."""
     import json
 
     note = Path(f"{released}.dipriv.json")
-    if not note.is_file():
-        return None
     try:
-        found: dict[str, object] = json.loads(note.read_text(encoding="utf-8"))["guarantee"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return found
+        found = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else {}
+    except ValueError:
+        found = {}
+    return found if isinstance(found, dict) else {}

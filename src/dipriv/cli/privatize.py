@@ -29,7 +29,9 @@ def privatize(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse text columns whose labels are not declared.")
     ] = False,
-    kernel: Annotated[str, typer.Option(help="The noise.")] = "laplace",
+    kernel: Annotated[
+        str, typer.Option(help="optimal (keeps most of each row) or laplace (the paper's noise).")
+    ] = "optimal",
     schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Column to pass through unprotected (repeatable).")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
@@ -99,7 +101,8 @@ def privatize(
     if report is not None and done.sample is not None:
         from dipriv.report import compare, write_report
 
-        write_report(compare(*done.sample, schema=request.schema, guarantee=done.guarantee), report)
+        compared = compare(*done.sample, schema=request.schema, guarantee=done.guarantee, fidelity=done.fidelity)
+        write_report(compared, report)
     account = None
     if request.ledger is not None and done.dataset is not None:
         account = request.ledger.dataset(done.dataset)

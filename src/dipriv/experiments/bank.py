@@ -110,7 +110,8 @@ def _run(setting: str, seed: np.random.SeedSequence) -> Values:
     for epsilon in EPSILONS:
         for share in HOLDOUTS:
             rng = child(seed, "DIP", share, epsilon)
-            released = privatize(rows, epsilon, reference=Empirical(edge="paper"), holdout=share, rng=rng).data
+            reference = Empirical(edge="paper")
+            released = privatize(rows, epsilon, reference=reference, kernel="laplace", holdout=share, rng=rng).data
             measured[f"DIP (hold {share:.0%})", epsilon] = error(logistic(released))
         noisy = naive(rows, epsilon, bounds="sample", rng=child(seed, "NLRM", epsilon)).data
         noisy[:, -1] = noisy[:, -1] > 0.5
@@ -135,7 +136,7 @@ def _exposure(setting: str, seed: np.random.SeedSequence) -> Values:
     for epsilon in EPSILONS:
         for share in HOLDOUTS:
             rng = child(seed, "exposure", share, epsilon)
-            release = privatize(rows, epsilon, reference=Empirical(), holdout=share, rng=rng)
+            release = privatize(rows, epsilon, reference=Empirical(), kernel="laplace", holdout=share, rng=rng)
             released, held = as_text(release.data), ~release.released
             told = f"hold {share:.0%}"
             copies = np.isin(released, people[held]).mean()

@@ -18,10 +18,12 @@ WHERE = {
     "bank-logistic": "bank:LOGISTIC",
     "bank-exposure": "bank:EXPOSURE",
     "movielens": "movielens:MOVIES",
+    "row-fidelity": "row_fidelity:ROW_FIDELITY",
     "flowchart": "figures:FLOWCHART",
     "continualization": "figures:CONTINUALIZATION",
     "mixed": "figures:MIXED",
     "grid-2d": "figures:GRID",
+    "kernels": "kernel_figures:KERNELS",
 }
 
 

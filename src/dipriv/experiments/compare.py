@@ -8,6 +8,8 @@ from itertools import groupby
 
 from dipriv.experiments.protocol import Experiment, Row
 
+REACH, TRIAL_ROUNDING = 0.97, 0.0005
+"""A cell reaches the trial's from 97% of it on; the trial's numbers have three digits."""
 SHARE, STANDARD_ERRORS, ORDER = 0.15, 4.0, 3.0
 """Agreement is within 15% or four combined standard errors; for constructions left open, within a factor of three."""
 
@@ -32,6 +34,24 @@ def verdict(row: Row, experiment: Experiment) -> str:
     z = difference(row, experiment.paper_reps)
     gap = max(0.0, abs(row.mean - row.paper.mean) - row.paper.rounding)
     return "agrees" if gap <= SHARE * row.paper.mean or (z is not None and abs(z) <= STANDARD_ERRORS) else "differs"
+
+
+def reach(row: Row, experiment: Experiment) -> str:
+    """Reaches or below, for cells that the trial has, too."""
+    wanted = experiment.trial.get((row.setting, row.method, row.epsilon))
+    if wanted is None:
+        return ""
+    return "reaches" if row.mean >= REACH * (wanted - TRIAL_ROUNDING) else "below"
+
+
+def below(rows: Sequence[Row], first: str, second: str) -> dict[tuple[str, float], tuple[int, int]]:
+    """{(setting, ε): in how many repetitions the first method is below the second, of how many}, where on record."""
+    cells = {(row.setting, row.epsilon, row.method): row.values for row in rows if row.values}
+    return {
+        (setting, epsilon): (sum(a < b for a, b in zip(values, other, strict=True)), len(values))
+        for (setting, epsilon, method), values in cells.items()
+        if method == first and (other := cells.get((setting, epsilon, second)))
+    }
 
 
 def lost(rows: Sequence[Row], rivals: frozenset[str]) -> list[Row]:

@@ -51,7 +51,8 @@ def _run(setting: str, seed: np.random.SeedSequence) -> Values:
     radius = float(np.sqrt(ROWS) * np.abs(z).max())
     measured = for_all(EPSILONS, "NP", distance(z))
     for epsilon in EPSILONS:
-        dip = privatize(z[:, None], epsilon, reference=Known(law), rng=child(seed, "DIP", epsilon)).data[:, 0]
+        rng = child(seed, "DIP", epsilon)
+        dip = privatize(z[:, None], epsilon, reference=Known(law), kernel="laplace", rng=rng).data[:, 0]
         lrm = Laplace(epsilon, low, high, read_from_rows=not bounded).privatize(z, child(seed, "LRM", epsilon))
         opm = Ball(epsilon, radius, read_from_rows=True).privatize(z, child(seed, "OPM", epsilon))
         measured |= {("DIP", epsilon): distance(dip), ("LRM", epsilon): distance(lrm), ("OPM", epsilon): distance(opm)}

@@ -3,7 +3,8 @@
 The estimand is the parameter of the law: the mean (Bernoulli, Poisson), a fifth of it (Binomial), 1/(1 + mean)
 (Geometric, counting failures). LRM and OPM put Laplace noise on the range: 1, 5, or the sample's own maximum, which
 is read from private data. EXM is drawn from the sample's frequencies, as the paper's numbers show; "EXM (true ε)" is
-the exponential mechanism with ε over all its draws.
+the exponential mechanism with ε over all its draws. "DIP optimal" has the kernel that keeps most of each row: it
+keeps the law, too, so that its error has the same distribution as DIP's.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dipriv.references import Known
 from dipriv.release import privatize
 
 EPSILONS = (1.0, 2.0, 3.0, 4.0)
+OPTIMAL = "DIP optimal"
 SIZES = (100, 200, 500, 1000, 1500, 2000)
 PAPER = """
 Ber(0.1) | NP | 7.60 (5.67) | 7.47 (5.76) | 7.10 (5.59) | 7.93 (5.87)
@@ -85,9 +87,10 @@ def errors(case: Case, rows: int, epsilons: Sequence[float], seed: np.random.See
         def rng(method: str, epsilon: float = epsilon) -> np.random.SeedSequence:
             return child(seed, method, epsilon)
 
-        of_rows = case.top is None
+        of_rows, law = case.top is None, Known(case.law)
         released = {
-            "DIP": privatize(z[:, None], epsilon, reference=Known(case.law), rng=rng("DIP")).data[:, 0],
+            "DIP": privatize(z[:, None], epsilon, reference=law, kernel="laplace", rng=rng("DIP")).data[:, 0],
+            OPTIMAL: privatize(z[:, None], epsilon, reference=law, kernel="optimal", rng=rng(OPTIMAL)).data[:, 0],
             "LRM": Laplace(epsilon, 0.0, top, read_from_rows=of_rows).privatize(z, rng("LRM")),
             "OPM": BoundedMoment(epsilon, top, nonnegative=True, read_from_rows=of_rows).privatize(z, rng("OPM")),
             "EXM": FrequencyResampling(levels).privatize(z, rng("EXM")),
@@ -109,7 +112,7 @@ def _sizes(setting: str, seed: np.random.SeedSequence) -> Values:
 def _draw(rows: Sequence[Row], file: Path) -> None:
     """Mean error against sample size, one panel a law (the paper's Figure fig:ParaEst)."""
     figure, axes = canvas(1, 4, width=12, height=3.2)
-    styles = {"NP": "k--", "DIP": "o-", "LRM": "s-", "OPM": "^-", "EXM": "d-"}
+    styles = {"NP": "k--", "DIP": "o-", OPTIMAL: "v:", "LRM": "s-", "OPM": "^-", "EXM": "d-"}
     for axis, name in zip(axes.flat, CASES, strict=True):
         for method, style in styles.items():
             points = [row for row in rows if row.method == method and row.setting.startswith(f"{name},")]

@@ -138,7 +138,8 @@ def _dip(
 def _release(x: FloatArray, share: float, epsilon: float, seed: np.random.SeedSequence) -> FloatArray:
     """A release; the split is the same at every ε, so that ε alone makes the difference."""
     split, rng = split_of(seed, share), child(seed, "DIP", share, epsilon)
-    return np.asarray(privatize(x, epsilon, reference=Empirical(edge="paper"), split=split, rng=rng).data)
+    reference = Empirical(edge="paper")
+    return np.asarray(privatize(x, epsilon, reference=reference, kernel="laplace", split=split, rng=rng).data)
 
 
 def _low(setting: str, seed: np.random.SeedSequence) -> Values:

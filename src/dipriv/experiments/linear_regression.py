@@ -78,7 +78,9 @@ class Setting:
     def error(self, table: FloatArray, rng: np.random.SeedSequence, split: Split | None = None) -> float:
         """The same on one table, with a split of its own or a given one."""
         reference = Empirical(order=self.order, edge=self.edge)
-        release = privatize(table, self.epsilon, reference=reference, holdout=self.holdout, split=split, rng=rng)
+        release = privatize(
+            table, self.epsilon, reference=reference, kernel="laplace", holdout=self.holdout, split=split, rng=rng
+        )
         return l2_error(np.asarray(release.data, dtype=np.float64))
 
     def _error(self, seed: np.random.SeedSequence) -> float:

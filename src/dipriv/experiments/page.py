@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dipriv.errors import InputError
 from dipriv.experiments import catalogue
-from dipriv.experiments.compare import difference, lost, sensitivity, verdict
+from dipriv.experiments.compare import difference, lost, reach, sensitivity, verdict
 from dipriv.experiments.linear_regression import HOLDOUTS, TRIAL, TRIAL_RUNS
 from dipriv.experiments.protocol import Drawing, Experiment, Row
 from dipriv.experiments.render import findings
@@ -59,6 +59,7 @@ def _parts(results: Mapping[str, Results], folder: str) -> dict[str, str]:
             f"([all rows]({folder}/{name}.md), [JSON]({folder}/{name}.json))."
         )
         shown = f"![{experiment.title}]({folder}/{name}.svg)" if experiment.draw else _wide(found)
+        parts[f"{name}: table"] = _wide(found)
         parts[name] = f"{shown}\n\n{findings(found)}".rstrip()
     return parts
 
@@ -109,7 +110,10 @@ def _prototype(found: Results) -> str:
 
 
 def _pair(row: Row, experiment: Experiment) -> str:
-    """Paper / ours (difference in standard errors); bold where they differ."""
+    """Paper / ours (difference in standard errors), or trial / ours; bold where they differ."""
+    if (trial := experiment.trial.get((row.setting, row.method, row.epsilon))) is not None:
+        text = f"{trial:.3f} / {_number(row.mean)}"
+        return text if reach(row, experiment) == "reaches" else f"**{text}**"
     if row.paper is None:
         return _number(row.mean)
     z = difference(row, experiment.paper_reps)
@@ -122,7 +126,7 @@ def _pair(row: Row, experiment: Experiment) -> str:
 def _number(value: float) -> str:
     if math.isinf(value):
         return "infinite"
-    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 1000 else f"{value:.1f}"
+    return f"{value:z.3f}" if value < 1 else f"{value:.2f}" if value < 1000 else f"{value:.1f}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#666666"
+SKY, PINK, BLACK = "#56b4e9", "#cc79a7", "#000000"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""
 
 
@@ -18,7 +19,7 @@ def canvas(rows: int, columns: int, *, width: float, height: float) -> tuple[Any
     from cycler import cycler
     from matplotlib import pyplot as plt
 
-    mpl.rcParams["axes.prop_cycle"] = cycler(color=[BLUE, ORANGE, GREEN, "#cc79a7", "#56b4e9", "#e69f00"])
+    mpl.rcParams["axes.prop_cycle"] = cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, "#e69f00"])
 
     return plt.subplots(rows, columns, figsize=(width, height), constrained_layout=True, squeeze=False)
 

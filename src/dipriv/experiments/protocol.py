@@ -29,7 +29,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Row:
-    """A cell of ours beside the paper's."""
+    """A cell of ours beside the paper's; `values` are those of the single repetitions where there are few."""
 
     setting: str
     method: str
@@ -38,6 +38,7 @@ class Row:
     sd: float
     reps: int
     paper: Printed | None = None
+    values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Experiment:
 
     `run(setting, seed)` is one repetition, a function of its arguments alone. `order_only` lists the methods whose
     construction the paper leaves open, so that only the order of magnitude is compared. `rivals` are those that the
-    paper says DIP beats.
+    paper says DIP beats. `ordered` are pairs of methods of which the first should be below the second in every
+    repetition. `trial` are the numbers of a prototype of ours, where larger is better: cells should reach them.
     """
 
     name: str
@@ -62,6 +64,8 @@ class Experiment:
     order_only: frozenset[str] = frozenset()
     rivals: frozenset[str] = frozenset()
     insensitive: bool = False
+    ordered: tuple[tuple[str, str], ...] = ()
+    trial: Mapping[tuple[str, str, float], float] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     draw: Callable[[Sequence[Row], Path], None] | None = None
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from dipriv.experiments.compare import difference, lost, sensitivity, verdict
+from dipriv.experiments.compare import REACH, below, difference, lost, reach, sensitivity, verdict
 from dipriv.experiments.protocol import Experiment, Row
 from dipriv.experiments.runner import Results, whole_file
 
@@ -39,8 +39,11 @@ def section(results: Results) -> str:
 
 
 def table(results: Results) -> str:
-    """One row for each cell: paper, ours, difference in standard errors, verdict."""
+    """One row for each cell: paper, ours, difference in standard errors, verdict; or the trial's, ours, verdict."""
     experiment = results.experiment
+    if experiment.trial:
+        head = ["| setting | method | ε | trial | ours | verdict |", "|---|---|---|---|---|---|"]
+        return "\n".join(head + [_trial_line(row, experiment) for row in results.rows])
     if not experiment.paper:
         head = ["| setting | method | ε | ours |", "|---|---|---|---|"]
         return "\n".join(head + [f"| {_where(row)} | {_cell(row.mean, row.sd)} |" for row in results.rows])
@@ -61,12 +64,18 @@ def findings(results: Results) -> str:
         said.append(
             f"DIP has a smaller error than {rivals} in every cell."
             if not beaten
-            else f"DIP does not beat {rivals} in {len(beaten)} cells: "
-            + "; ".join(f"{row.setting}, {row.method}, ε = {row.epsilon:g}" for row in beaten)
-            + "."
+            else f"DIP does not beat {rivals} in {len(beaten)} cells: {'; '.join(map(_place, beaten))}."
         )
     if experiment.insensitive:
         said.append(_insensitivity(results.rows))
+    if experiment.trial:
+        kinds = [reach(row, experiment) for row in results.rows]
+        few = [row for row, kind in zip(results.rows, kinds, strict=True) if kind == "below"]
+        said.append(
+            f"{kinds.count('reaches')} of {len(kinds) - kinds.count('')} cells reach at least {REACH:.0%} of the trial"
+            + (f"; below are {'; '.join(map(_place, few))}." if few else ".")
+        )
+    said += [line for pair in experiment.ordered if (line := _order(results.rows, *pair))]
     return "\n".join(f"- {line}" for line in said) + "\n" if said else ""
 
 
@@ -81,6 +90,32 @@ def _insensitivity(rows: Sequence[Row]) -> str:
         f"standard errors of the means, {sum(value < 1 for value in z)} differ by less than 1 (chance alone: about "
         f"{0.68 * len(pairs):.0f}), the largest by {max(z):.1f}."
     )
+
+
+def _order(rows: Sequence[Row], first: str, second: str) -> str:
+    """In how many repetitions the first is below the second, ε by ε; nothing where they are not on record."""
+    counts = below(rows, first, second)
+    if not counts:
+        return ""
+    epsilons = ", ".join(f"{epsilon:g}" for epsilon in sorted({epsilon for _, epsilon in counts}))
+    groups: dict[tuple[str, int, int], list[str]] = {}
+    for (setting, epsilon), (count, of) in counts.items():
+        if count < of:
+            groups.setdefault((setting, count, of), []).append(f"{epsilon:g}")
+    but = "; ".join(f"{setting} at ε = {', '.join(some)} ({k} of {of})" for (setting, k, of), some in groups.items())
+    reps = max(of for _, of in counts.values())
+    said = f"{first} is below {second} in {reps} of {reps} repetitions of every setting at every ε ({epsilons})"
+    return said + (f", except {but}." if but else ".")
+
+
+def _trial_line(row: Row, experiment: Experiment) -> str:
+    trial = experiment.trial.get((row.setting, row.method, row.epsilon))
+    told = "" if trial is None else f"{trial:.3f}"
+    return f"| {_where(row)} | {told} | {_cell(row.mean, row.sd)} | {reach(row, experiment)} |"
+
+
+def _place(row: Row) -> str:
+    return f"{row.setting}, {row.method}, ε = {row.epsilon:g}"
 
 
 def _line(row: Row, experiment: Experiment) -> str:
@@ -101,7 +136,7 @@ def _cell(mean: float, sd: float, rounding: float | None = None) -> str:
     if rounding is not None:
         digits = round(-math.log10(2 * rounding))
     small = f"{sd:.{digits}f}" if sd >= 10.0**-digits else f"{sd:.1g}"
-    return f"{mean:.{digits}f} ({small})"
+    return f"{mean:z.{digits}f} ({small})"
 
 
 def _time(results: Results) -> str:

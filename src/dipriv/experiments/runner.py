@@ -29,6 +29,8 @@ from dipriv.experiments.data import data_file
 from dipriv.experiments.protocol import Experiment, Row, Values, seed_of
 
 Tick = Callable[[int, int], None]
+FEW = 20
+"""Up to so many repetitions are on record one by one."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Results:
                 _number(row["measured_sd"]),
                 row["reps"],
                 experiment.paper.get((row["setting"], row["method"], row["epsilon"])),
+                tuple(map(_number, row.get("values", ()))),
             )
             for row in found["rows"]
         ]
@@ -168,7 +171,8 @@ def summarize(experiment: Experiment, done: dict[tuple[str, int], Values]) -> It
             x = np.array([values[method, epsilon] for values in runs])
             finite = bool(np.isfinite(x).all())
             mean, sd = (float(x.mean()), float(x.std(ddof=len(x) > 1))) if finite else (math.inf, math.nan)
-            yield Row(setting, method, epsilon, mean, sd, len(x), experiment.paper.get((setting, method, epsilon)))
+            paper = experiment.paper.get((setting, method, epsilon))
+            yield Row(setting, method, epsilon, mean, sd, len(x), paper, tuple(x.tolist()) if len(x) <= FEW else ())
 
 
 def once(name: str, setting: str, rep: int, seed: int) -> tuple[str, int, Values, float]:
@@ -250,7 +254,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         "reps": row.reps,
         "paper_mean": None if row.paper is None else _plain(row.paper.mean),
         "paper_sd": None if row.paper is None else _plain(row.paper.sd),
-    }
+    } | ({"values": [_plain(value) for value in row.values]} if row.values else {})
 
 
 def _plain(value: float) -> float | str | None:

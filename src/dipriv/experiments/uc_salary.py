@@ -50,7 +50,7 @@ def _run(setting: str, seed: np.random.SeedSequence) -> Values:
     for epsilon in EPSILONS:
         for share in HOLDOUTS:
             rng = child(seed, "DIP", share, epsilon)
-            dip = privatize(z[:, None], epsilon, reference="holdout", holdout=share, rng=rng).data
+            dip = privatize(z[:, None], epsilon, reference="holdout", kernel="laplace", holdout=share, rng=rng).data
             measured[f"DIP (hold {share:.0%})", epsilon] = error(dip)
         lrm = Laplace(epsilon, 0.0, top, read_from_rows=True)
         opm = BoundedMoment(epsilon, moment, MOMENT, nonnegative=True, read_from_rows=True)

@@ -21,7 +21,7 @@ from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace
 from dipriv.kernels.margins import Margin
 from dipriv.kernels.noisy_uniform import cdf_at, slope_of, tail_of
 from dipriv.kernels.shares import check_shares, shares_of
-from dipriv.kernels.transition import Transition, laplace_matrix
+from dipriv.kernels.transition import Transition, laplace_law, laplace_matrix
 from dipriv.randomness import Draws, FloatArray
 
 SMALLEST = 2.0**-53
@@ -75,6 +75,10 @@ class LaplaceKernel:
             )
 
     @property
+    def width(self) -> int:
+        return len(self.scales)
+
+    @property
     def spent(self) -> Fraction:
         """The exact total of the columns' budgets, 2^K/t each."""
         pairs = zip(self.lattice_bits, self.scales, strict=True)
@@ -98,8 +102,7 @@ class LaplaceKernel:
         return Transition.of(laplace_matrix(pi, float(self.noise_scales[0])), pi, self.spent)
 
     def law_on(self, column: int, cuts: FloatArray) -> FloatArray:
-        pi = np.diff(cuts)
-        return np.asarray(pi[:, np.newaxis] * laplace_matrix(pi, float(self.noise_scales[column])))
+        return laplace_law(np.diff(cuts), float(self.noise_scales[column]))
 
     def of_column(self, column: int) -> LaplaceKernel:
         """The kernel of one column alone."""

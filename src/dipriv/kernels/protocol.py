@@ -21,6 +21,11 @@ class Kernel(Protocol):
     @property
     def epsilon(self) -> float: ...
 
+    @property
+    def width(self) -> int:
+        """p, the number of columns."""
+        ...
+
     def perturb(self, u: FloatArray, draws: Draws) -> FloatArray:
         """(n, p) -> (n, p), inside the open unit interval; column l draws from column l of the rows' bits."""
         ...

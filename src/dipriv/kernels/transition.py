@@ -50,7 +50,7 @@ class Transition:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.weights) or min(row) < 0 or not sum(row) for row in self.weights):
             raise InputError("the weights of a transition matrix are not square or not positive.", "Build it anew.")
-        if not _has_ratios_within(self.weights, self.budget):
+        if not has_ratios_within(self.weights, self.budget):
             raise InputError(
                 f"the transition matrix has a ratio above e^{float(self.budget):g}.", "Use the direct kernel."
             )
@@ -69,7 +69,7 @@ class Transition:
         """Integer weights for a stochastic matrix; mixed with π, which keeps π fixed, until the ratios hold."""
         for mix in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-2):
             weights = tuple(_as_weights((1 - mix) * row + mix * pi) for row in matrix)
-            if _has_ratios_within(weights, budget):
+            if has_ratios_within(weights, budget):
                 return cls(budget, weights)
         raise InputError(f"the transition matrix has a ratio above e^{float(budget):g}.", "Use the direct kernel.")
 
@@ -167,6 +167,13 @@ def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:
         raise InputError(
             f"a level's probability is {pi[pi > 0].min():.3g}, below {RAREST:g}.", "Use the direct kernel."
         )
+    inside = laplace_law(pi, b)
+    rows = np.where(pi[:, np.newaxis] > 0, inside / np.where(pi > 0, pi, 1.0)[:, np.newaxis], pi[np.newaxis, :])
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def laplace_law(pi: FloatArray, b: float) -> FloatArray:
+    """(s, s): the chance of level i before and level j after."""
     cut = np.concatenate([[0.0], np.cumsum(pi)])
     cut[-1] = 1.0
     g = inverse_noisy_uniform_cdf(cut, b)
@@ -175,10 +182,7 @@ def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:
     reach = -np.diff(area, axis=0)  # ∫ Λ(g_j - u) du over the interval of each level, for the inner g_j
     reach = np.where(np.isfinite(inner), reach, np.where(inner > 0, pi[:, np.newaxis], 0.0))
     reach = np.column_stack([np.zeros(len(pi)), reach, pi])
-    inside = np.diff(reach, axis=1)
-    rows = np.where(pi[:, np.newaxis] > 0, inside / np.where(pi > 0, pi, 1.0)[:, np.newaxis], pi[np.newaxis, :])
-    matrix = np.clip(rows, 0.0, None)
-    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True), dtype=np.float64)
+    return np.clip(np.diff(reach, axis=1), 0.0, None)
 
 
 def exp_below(exponent: Fraction) -> Fraction:
@@ -204,11 +208,12 @@ def _as_weights(row: FloatArray) -> tuple[int, ...]:
     return tuple(weights)
 
 
-def _has_ratios_within(weights: Weights, budget: Fraction) -> bool:
+def has_ratios_within(weights: Sequence[Sequence[int]], budget: Fraction) -> bool:
+    """Whether the rows' probabilities differ by a factor of at most e^budget, in every column."""
     return _largest_ratio(weights) <= exp_below(min(budget, Fraction(1000)))
 
 
-def _largest_ratio(weights: Weights) -> Fraction:
+def _largest_ratio(weights: Sequence[Sequence[int]]) -> Fraction:
     """Over columns, of the largest and the smallest probability in multiples of 2^-128, rounded up and down."""
     largest, smallest = [0] * len(weights), [1 << 128] * len(weights)
     for row in weights:

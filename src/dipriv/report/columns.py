@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from dipriv.randomness import FloatArray
 from dipriv.report.distances import label_distances, line_distances
 from dipriv.report.facts import FEWEST, Axis, ColumnFacts, Histogram, Levels, Line, Tails
-from dipriv.report.fidelity import Allowance, row_fidelity
+from dipriv.report.fidelity import row_fidelity
 from dipriv.report.pairing import Pair
 from dipriv.schema import Discrete
 
@@ -28,7 +29,7 @@ FAR = 30
 """Ranges that are so many times as wide as the middle half of the rows are drawn together."""
 
 
-def column_facts(pair: Pair, allowance: Allowance | None, rng: np.random.Generator) -> ColumnFacts:
+def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Generator) -> ColumnFacts:
     """All that the report says about one column."""
     before, after = pair.before.present, pair.after.present
     parts = _Parts()
@@ -53,7 +54,7 @@ def column_facts(pair: Pair, allowance: Allowance | None, rng: np.random.Generat
         nulls=(pair.before.nulls, pair.after.nulls),
         distinct=(len(np.unique(before)), len(np.unique(after))),
         distances=() if min(len(before), len(after)) < FEWEST else distances(before, after, rng),
-        fidelity=row_fidelity(pair, allowance),
+        fidelity=row_fidelity(pair, expected),
         quantiles=parts.quantiles,
         moments=parts.moments,
         levels=parts.levels,

@@ -80,12 +80,11 @@ class Tails:
 
 @dataclass(frozen=True, repr=False)
 class Fidelity:
-    """How much a released row says about its original row, beside what the noise of its budget leaves on average."""
+    """How much a released row says about its original row, beside what reference and kernel leave on average."""
 
-    measure: Literal["rank correlation", "agreement"]
+    measure: Literal["correlation", "agreement beyond chance"]
     value: float
-    allowed: float | None
-    chance: float | None
+    expected: float | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,6 +192,5 @@ class Comparison:
     columns: tuple[ColumnFacts, ...] = field(repr=False)
     left_out: tuple[tuple[str, str], ...] = field(repr=False, default=())
     guarantee: str = field(repr=False, default="")
-    allowance: str = field(repr=False, default="")
     dependence: Dependence | None = field(repr=False, default=None)
     downstream: Downstream | None = field(repr=False, default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -15,7 +16,6 @@ from dipriv.report.columns import column_facts
 from dipriv.report.dependence import dependence
 from dipriv.report.downstream import downstream
 from dipriv.report.facts import Comparison
-from dipriv.report.fidelity import Allowance
 from dipriv.report.pairing import pair_columns, sample
 from dipriv.schema import Schema
 
@@ -27,6 +27,7 @@ def compare(
     schema: Schema | None = None,
     rows: NDArray[np.intp] | None = None,
     guarantee: Guarantee | dict[str, Any] | None = None,
+    fidelity: Mapping[str, float] | None = None,
     target: str | None = None,
     seed: int = 0,
 ) -> Comparison:
@@ -39,6 +40,7 @@ def compare(
     rows : for each released row its row number in the original (`release.rows`); tables of equal length are taken to
         have the same rows in the same order.
     guarantee : what was promised, as an object or as its `to_dict()`.
+    fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
@@ -55,10 +57,10 @@ def compare(
     promised = as_guarantee(guarantee)
     changed = [pair.name for pair in pairs if not pair.unchanged]
     privatized = list(dict.fromkeys([*(schema or ()), *changed]))
-    allowance = Allowance.of(promised, privatized)
     with np.errstate(all="ignore"):  # numbers near the largest have no finite moments, which are then left out
         columns = [
-            column_facts(pair, allowance, np.random.default_rng([seed, 1, place])) for place, pair in enumerate(pairs)
+            column_facts(pair, fidelity or {}, np.random.default_rng([seed, 1, place]))
+            for place, pair in enumerate(pairs)
         ]
         return Comparison(
             rows=(before.rows, after.rows),
@@ -67,7 +69,6 @@ def compare(
             columns=tuple(columns),
             left_out=tuple(left_out),
             guarantee="" if promised is None else str(promised),
-            allowance="" if allowance is None or promised is None else allowance.describe(promised.epsilon),
             dependence=dependence(pairs),
             downstream=None if target is None else downstream(pairs, target, privatized or names),
         )

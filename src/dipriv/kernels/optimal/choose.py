@@ -42,6 +42,8 @@ class OptimalColumns:
 
     def __post_init__(self) -> None:
         check_shares(self.weights, "weight")
+        if not isinstance(self.costs, Mapping):
+            raise InputError(f"costs is a {type(self.costs).__name__}.", "Write {column: matrix, ...}.")
         for name, cost in self.costs.items():
             _check_cost(name, cost)
 
@@ -66,7 +68,8 @@ class OptimalColumns:
         known = tuple(Margin(name) for name in names) if margins is None else tuple(margins)
         self.check(epsilon, known)
         shares = shares_of(self.weights, names, "weight")
-        return Asked(known, [share * margin.matters for share, margin in zip(shares, known, strict=True)], self.costs)
+        matter = [share * margin.matters for share, margin in zip(shares, known, strict=True)]
+        return Asked(known, [share / sum(matter) for share in matter], self.costs)
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class OptimalJoint:
 
     def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> JointKernel:
         asked = OptimalColumns(self.weights)._asked(epsilon, names, margins)
-        return JointKernel.best(epsilon, integer_weights([float(share) for share in asked.shares]))
+        weights = [max(float(share), 1e-300) if share else 0.0 for share in asked.shares]
+        return JointKernel.best(epsilon, integer_weights(weights))
 
     def describe(self) -> str:
         return "optimal (all columns together)" + _own(self.weights)
@@ -128,7 +132,7 @@ class Optimal:
 
 @dataclass(frozen=True)
 class Asked:
-    """The columns, their shares of what matters, and the costs that users gave."""
+    """The columns, their shares of what matters, which add up to 1, and the costs that users gave."""
 
     margins: tuple[Margin, ...]
     shares: list[Fraction]
@@ -136,8 +140,7 @@ class Asked:
 
     def partitions(self, epsilon: float) -> list[Partition]:
         """The cells that each column's linear program has."""
-        total = sum(self.shares)
-        budgets = [float(Fraction(epsilon) * share / total) for share in self.shares]
+        budgets = [float(Fraction(epsilon) * share) for share in self.shares]
         return [
             self.partition(margin, FEW_CELLS if budget < MUCH else MOST_CELLS)
             for margin, budget in zip(self.margins, budgets, strict=True)
@@ -164,16 +167,13 @@ class Asked:
             if is_rank:
                 of_ranks[share] = found
             expected += float(share) * found
-        return expected / float(sum(self.shares)), kernel
+        return expected, kernel
 
     def most_by_columns(self, epsilon: float) -> float:
         """What no kernel of separate columns exceeds: ε-private noise leaves a correlation of tanh(ε/2) at most."""
         if self.costs:
             return math.inf
-        total = sum(self.shares)
-        budgets = [float(Fraction(epsilon) * share / total) for share in self.shares]
-        shares = [float(share / total) for share in self.shares]
-        return sum(share * math.tanh(budget / 2) for share, budget in zip(shares, budgets, strict=True))
+        return sum(float(share) * math.tanh(epsilon * float(share) / 2) for share in self.shares)
 
 
 def _own(weights: Mapping[str, float], costs: Mapping[str, Any] | None = None) -> str:
@@ -183,9 +183,10 @@ def _own(weights: Mapping[str, float], costs: Mapping[str, Any] | None = None) -
 
 def _check_cost(name: str, cost: Any) -> None:
     try:
-        matrix = np.asarray(cost, dtype=np.float64)
-    except (TypeError, ValueError):
-        matrix = np.empty(0)
+        given = np.asarray(cost)
+    except ValueError:  # rows of different lengths
+        given = np.empty(0)
+    matrix = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.all(np.isfinite(matrix)) or np.any(matrix < 0):
         raise InputError(
             f"the cost of column {name!r} is not a square matrix of finite numbers >= 0.",

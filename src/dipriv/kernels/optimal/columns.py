@@ -48,6 +48,10 @@ class ColumnsKernel:
         return cls(epsilon, tuple(swaps), tuple(which))
 
     @property
+    def width(self) -> int:
+        return len(self.which)
+
+    @property
     def spent(self) -> Fraction:
         """The exact total of the columns' budgets."""
         return sum((self.swaps[number].transition.budget for number in self.which), Fraction(0))
@@ -92,7 +96,7 @@ def _perturb(swap: Swap, u: FloatArray, draws: Draws, v: FloatArray) -> None:
     tables = transition.digits, transition.thresholds, transition.aliases
     row = swap_cells(u, ends, swap.cuts, words, places, *tables, 0, v)
     while row < len(u):
-        cell = first_not_below(u[row], ends, len(ends))
+        cell = first_not_below(min(u[row], 1.0), ends, len(ends))
         to = transition.decide(int(cell), int(words[row]), draws, row)
         v[row] = place_in(swap.cuts, np.int64(to), places[row])
         row = swap_cells(u, ends, swap.cuts, words, places, *tables, row + 1, v)
@@ -114,7 +118,7 @@ def swap_cells(
     """As `sample_aliases`, with cells for levels. Any u counts: below 0 and not-a-number as 0, above 1 as 1."""
     unused, shift = np.uint64(64 - digits), bin_shift(digits, thresholds.shape[1])
     for i in range(start, len(u)):
-        cell = first_not_below(u[i], ends, len(ends))
+        cell = first_not_below(min(u[i], 1.0), ends, len(ends))
         to = sample_alias(cell, words[i], unused, shift, thresholds, aliases)
         if to < 0:
             return i

@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dipriv.errors import InputError
-from dipriv.kernels.optimal.program import best_excess
-from dipriv.kernels.transition import Transition, Weights
+from dipriv.kernels.optimal.program import best_excess, lazy_excess
+from dipriv.kernels.transition import Transition, Weights, has_ratios_within
 from dipriv.randomness import FloatArray
 
 WHOLE = 1 << 48
 """Probabilities of cells are multiples of 2^-48."""
-_SHRINKS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+_SHRINKS = (0.0, *(10.0**-digits for digits in range(14, 0, -1)), 1.0)
 """How much of the excess over π is given up until the ratios hold in integers: the rounding of doubles."""
 
 
@@ -68,16 +68,22 @@ def best_swap(masses: tuple[int, ...], cost: FloatArray, budget: Fraction) -> Sw
 def _cached(masses: tuple[int, ...], cost_bytes: bytes, budget: Fraction) -> Swap:
     n = np.array(masses, dtype=np.float64)
     there = np.flatnonzero(n)
-    cost = np.frombuffer(cost_bytes).reshape(len(masses), len(masses))[np.ix_(there, there)]
+    pi, cost = n[there] / WHOLE, np.frombuffer(cost_bytes).reshape(len(n), len(n))[np.ix_(there, there)]
     few = tuple(masses[i] for i in there)
-    excess = best_excess(n[there] / WHOLE, cost, float(budget)) if budget else np.zeros(cost.shape)
+    epsilon = float(budget)
+    found = [
+        _within(budget, masses, few, excess) for excess in (best_excess(pi, cost, epsilon), lazy_excess(pi, epsilon))
+    ]
+    return min(found, key=lambda swap: float((swap.law[np.ix_(there, there)] * cost).sum()))
+
+
+def _within(budget: Fraction, masses: tuple[int, ...], few: tuple[int, ...], excess: FloatArray) -> Swap:
+    """In integers, with as little of the excess given up as makes the ratios hold; with none of it they do."""
     for shrink in _SHRINKS:
-        weights = _with_empty_cells(_flows(few, (1 - shrink) * excess), masses)
-        try:
-            return Swap(masses, Transition(budget, weights))
-        except InputError:
-            continue
-    raise InputError("the linear program was not solved accurately enough.", 'Use kernel="laplace".')
+        flows = _flows(few, (1 - shrink) * excess)
+        if min(min(row) for row in flows) > 0 and has_ratios_within(flows, budget):
+            return Swap(masses, Transition(budget, _with_empty_cells(flows, masses)))
+    raise AssertionError("a release by the masses alone is private")
 
 
 def _flows(masses: tuple[int, ...], excess: FloatArray) -> list[list[int]]:

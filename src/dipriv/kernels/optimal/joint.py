@@ -87,6 +87,10 @@ class JointKernel:
         return cls(epsilon, weights, bits, threshold, inside, OUTSIDE)
 
     @property
+    def width(self) -> int:
+        return len(self.weights)
+
+    @property
     def largest_ratio(self) -> Fraction:
         """The exact bound on P(v|u) / P(v|u')."""
         return Fraction(self.inside, self.outside)

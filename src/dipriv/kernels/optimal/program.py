@@ -4,9 +4,9 @@ For k cells with probabilities π and costs c_ij of releasing j for i, over tran
 
     minimize Σ π_i P_ij c_ij   so that   P 1 = 1,   π P = π,   P_ij <= e^ε P_i'j for all i, i' and j.
 
-Write P_ij = π_j (1 + d (g_j - t_ij)) with d = 1 - e^-ε, g_j = Σ_i π_i t_ij and t >= 0. Then π P = π holds by itself,
-P 1 = 1 says that Σ_j π_j t_ij is the same for all i, and the ratio bound holds if t_ij <= 1 + d g_j, for then column j
-lies between e^-ε M_j and M_j = π_j (1 + d g_j). Nothing in it is small or large, whatever ε and however rare a cell.
+Write P_ij = π_j (1 + a (y_ij - h_j)) with h_j = Σ_i π_i y_ij, y >= 0 and a = min(1, e^ε - 1). Then π P = π holds by
+itself, P 1 = 1 says that Σ_j π_j y_ij is the same for all i, and the ratio bound holds if
+a y_ij <= (e^ε - 1)(1 - a h_j), for then column j lies between m_j = π_j (1 - a h_j) and e^ε m_j.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from dipriv.errors import InputError
 from dipriv.randomness import FloatArray
 
-LARGEST_EXPONENT = 24.0
-"""Ratios beyond e^24 would buy less than 1e-9 of correlation and cost digits."""
+LARGEST_EXPONENT = 12.0
+"""Beyond it the program's coefficients differ too much for doubles; what is best there is private for more, too."""
+
+NOTHING = 1e-20
+"""Less ε than that is no different from none in multiples of 2^-48."""
 
 
 def best_excess(pi: FloatArray, cost: FloatArray, epsilon: float) -> FloatArray:
@@ -29,26 +31,27 @@ def best_excess(pi: FloatArray, cost: FloatArray, epsilon: float) -> FloatArray:
     from scipy.sparse import csr_matrix
 
     k = len(pi)
-    d = -math.expm1(-min(epsilon, LARGEST_EXPONENT))
+    room = math.expm1(min(epsilon, LARGEST_EXPONENT))
+    a = min(1.0, room)
+    loss = np.outer(pi, pi) * centred(pi, cost)
+    largest = np.abs(loss).max()
+    if largest == 0 or room < NOTHING:
+        return np.zeros((k, k))
     row, column = (index.ravel() for index in np.indices((k, k)))
-    t, g, mean, each = np.arange(k * k), k * k + np.arange(k), np.full(k, k * k + k), np.arange(k)
+    y, h, mean, each = np.arange(k * k), k * k + np.arange(k), np.full(k, k * k + k), np.arange(k)
     ones = np.ones(k)
-    means: Any = csr_matrix(  # Σ_j π_j t_ij = mean, Σ_i π_i t_ij = g_j
+    means: Any = csr_matrix(  # Σ_j π_j y_ij = mean, Σ_i π_i y_ij = h_j
         (
             np.concatenate([pi[column], -ones, pi[row], -ones]),
-            (np.concatenate([row, each, k + column, k + each]), np.concatenate([t, mean, t, g])),
+            (np.concatenate([row, each, k + column, k + each]), np.concatenate([y, mean, y, h])),
         )
     )
-    bounds: Any = csr_matrix(  # t_ij - d g_j <= 1
-        (np.concatenate([np.ones(k * k), np.full(k * k, -d)]), (np.tile(t, 2), np.concatenate([t, g[column]]))),
+    bounds: Any = csr_matrix(  # (a / room) y_ij + a h_j <= 1
+        (np.repeat([a / room, a], k * k), (np.tile(y, 2), np.concatenate([y, h[column]]))),
         shape=(k * k, k * k + k + 1),
     )
-    gain = np.outer(pi, pi) * centred(pi, cost)
-    largest = np.abs(gain).max()
-    if largest == 0:
-        return np.zeros((k, k))
     solved = linprog(
-        np.concatenate([-gain.ravel() / largest, np.zeros(k + 1)]),
+        np.concatenate([loss.ravel() / largest, np.zeros(k + 1)]),
         A_ub=bounds,
         b_ub=np.ones(k * k),
         A_eq=means,
@@ -56,9 +59,16 @@ def best_excess(pi: FloatArray, cost: FloatArray, epsilon: float) -> FloatArray:
         method="highs-ds",
         options={"presolve": False},  # finds nothing here, and takes ten times as long as the rest
     )
-    if solved.x is None:
-        raise InputError(f"the linear program for {k} cells was not solved.", 'Use kernel="laplace".')
-    return -d * centred(pi, solved.x[: k * k].reshape(k, k))
+    return np.zeros((k, k)) if solved.x is None else a * centred(pi, solved.x[: k * k].reshape(k, k))
+
+
+def lazy_excess(pi: FloatArray, epsilon: float) -> FloatArray:
+    """The same for the matrix that leaves a level as it is with the largest private probability, else draws from π.
+
+    It is the best for two levels and for equally likely categories, and tends to the identity as ε grows.
+    """
+    odds = math.expm1(min(epsilon, 60.0)) * float(pi.min())
+    return np.asarray(odds / (1 + odds) * (np.diag(1 / pi) - 1))
 
 
 def centred(pi: FloatArray, matrix: FloatArray) -> FloatArray:

@@ -1,0 +1,91 @@
+"""The optimal kernels beside the paper's: time for a value, a row of ten columns, and to build them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import side_by_side
+from dipriv.codecs import Cells, LevelsCodec
+from dipriv.kernels import ColumnsKernel, Kernel, KernelRecipe, Laplace, Margin, Optimal, OptimalJoint
+from dipriv.kernels.margins import equal_parts
+from dipriv.mechanism import Levels
+from dipriv.randomness import Draws, source
+
+ROWS, ROUNDS = 2_000_000, 4
+RECIPES: dict[str, KernelRecipe] = {"optimal": Optimal(), "laplace (the paper's)": Laplace()}
+
+
+def run() -> dict[str, Any]:
+    """Nanoseconds, and their ratios to the paper's kernel in the same run; seconds to build."""
+    return {
+        "rows": ROWS,
+        "one discrete column": _ratios(_discrete()),
+        "one continuous column": _ratios(_columns(1)),
+        "ten columns, a row": _ratios(_columns(10)),
+        "build": {
+            "linear program, 64 equal cells": _slowest(_program),
+            "joint, 100 columns": _slowest(_joint),
+            "choice, 100 columns": _slowest(lambda epsilon: Optimal().build(epsilon, _names(100))),
+        },
+    }
+
+
+def _ratios(seconds: dict[str, float]) -> dict[str, Any]:
+    paper = seconds["laplace (the paper's)"]
+    return {
+        "nanoseconds": {name: 1e9 * taken / ROWS for name, taken in seconds.items()},
+        "ratio": seconds["optimal"] / paper,
+    }
+
+
+def _discrete() -> dict[str, float]:
+    """Ten levels by their transition matrices."""
+    pi = np.array([16, 31, 16, 66, 51, 196, 127, 266, 88, 144], dtype=np.float64)
+    levels = np.arange(1, 11) / 2
+    margin = Margin("rating", pi / pi.sum(), levels)
+    values = np.random.default_rng(1).choice(levels, ROWS, p=pi / pi.sum())
+    bits, codec = source(None), LevelsCodec(levels)
+
+    def release(recipe: KernelRecipe) -> Callable[[], object]:
+        mechanism = Levels(codec, recipe.build(1.0, ["rating"], [margin]).on_levels(pi / pi.sum()))
+        return lambda: mechanism.privatize([Cells(values)], bits)
+
+    return side_by_side({name: release(recipe) for name, recipe in RECIPES.items()}, rounds=ROUNDS)
+
+
+def _columns(count: int) -> dict[str, float]:
+    u = np.random.default_rng(1).random((ROWS // count, count))
+    draws = Draws(source(None), 0, len(u))
+
+    def perturb(kernel: Kernel) -> Callable[[], object]:
+        return lambda: [kernel.perturb(u, draws) for _ in range(count)]  # ROWS rows in all
+
+    built = {name: recipe.build(1.0, _names(count)) for name, recipe in RECIPES.items()}
+    return side_by_side({name: perturb(kernel) for name, kernel in built.items()}, rounds=ROUNDS)
+
+
+def _slowest(build: Callable[[float], object]) -> float:
+    """Seconds, for the ε out of 0.5, 1, ... 8 that takes longest."""
+    taken = []
+    for epsilon in (0.5, 1.0, 2.0, 4.0, 8.0):
+        start = time.perf_counter()
+        build(epsilon)
+        taken.append(time.perf_counter() - start)
+    return max(taken)
+
+
+def _program(epsilon: float) -> ColumnsKernel:
+    return ColumnsKernel.best(epsilon, [equal_parts(64)], [Fraction(1)])
+
+
+def _joint(epsilon: float) -> Kernel:
+    return OptimalJoint().build(epsilon, _names(100))
+
+
+def _names(count: int) -> list[str]:
+    return [f"c{number}" for number in range(count)]
