@@ -18,7 +18,7 @@ from dipriv.fidelity import expected_fidelity
 from dipriv.fingerprint import fingerprint_of
 from dipriv.guarantee import check_epsilon
 from dipriv.identifying import refuse_free_text
-from dipriv.private.domains import Rows
+from dipriv.private.rows import TablesOfRows
 from dipriv.promise import Origin, local_promise, promise
 from dipriv.randomness import Rng, source
 from dipriv.references import Private
@@ -74,7 +74,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._basis: fitting.Fitted | fitting.PrivatePlan
         if isinstance(recipe, Private):
             held = table.holding_infinities()
-            rows = Rows(held.rows, lambda: [held])
+            rows = TablesOfRows(held.rows, lambda: [held])
             self._basis = fitting.plan_private(recipe, noise, epsilon, facts, declared, rows)
             self.fitted_ = self._basis.fit(rows, bits.child("fit"))
             self.origin_ = Origin("private")

@@ -19,8 +19,9 @@ from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.jit import announce_compilation
 from dipriv.kernels import Kernel, KernelRecipe, Margin
 from dipriv.mechanism import Chain, compose, encode
-from dipriv.private.domains import Domain, Rows, domains
+from dipriv.private.domains import Domain, domains
 from dipriv.private.learn import learn
+from dipriv.private.rows import Rows
 from dipriv.randomness import Bits, Draws
 from dipriv.references import (
     Cubes,

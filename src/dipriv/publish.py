@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,7 @@ from dipriv.fitting import Fitted
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.identifying import refuse_free_text
 from dipriv.ledger import Ledger
-from dipriv.private.domains import Rows
+from dipriv.private.rows import Rows, TablesOfRows
 from dipriv.promise import Origin, promise
 from dipriv.randomness import Bits, Rng, source
 from dipriv.references import Private, Recipe
@@ -41,10 +41,12 @@ from dipriv.release import (
     as_schema,
     as_unit,
     check_sides,
+    holds_out,
     new_split,
     public_rows,
     select,
     unit_keys,
+    where_from,
 )
 from dipriv.schema import Schema
 from dipriv.split import Split
@@ -104,21 +106,34 @@ class Published:
         }
 
 
+class Output(Protocol):
+    """What is written under a name of its own and appears whole: a file, or a folder of them."""
+
+    @property
+    def path(self) -> Path | None:
+        """Its final name; None for a pipe."""
+        ...
+
+    def publish(self) -> None:
+        """Give what is finished its name."""
+        ...
+
+
 def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled: bool = False) -> Published:
     """Privatize a file into another; `sampled` keeps matching rows of both for a report."""
     epsilon = check_epsilon(request.epsilon)
-    recipe, noise = _recipe(request), as_kernel(request.kernel)
+    recipe, noise = recipe_of(request), as_kernel(request.kernel)
     who = as_unit(request.unit, request.rows_per_unit, recipe)
     bits = source(request.rng)
     aside = {*request.keep, *request.drop, request.unit}
     table = table.verbatim([*request.keep, *([request.unit] if request.unit else [])])
     stream, account = _first_pass(request, table, tick)
     names = select(stream.first, None, request.keep, aside=(request.unit,))
-    declared = as_schema(None if request.schema is None else _without_columns(request.schema, aside), names)
+    declared = as_schema(None if request.schema is None else without_columns(request.schema, aside), names)
     facts = [stream.first.column(name) for name in names]
     split = None
     is_private = isinstance(recipe, Private)
-    if request.public is None and recipe.source != "nothing" and not (is_private and request.holdout is None):
+    if holds_out(recipe, request.public, request.holdout):
         split = new_split(None if is_private else account, request.holdout, request.unit, bits)
     chosen, held, reference = _second_pass(request, stream, recipe, split, who, bits, tick)
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
@@ -132,7 +147,7 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
         use = as_rows_recipe(recipe)
         basis = fitting.fit(use, noise, row_epsilon, facts, declared, reference, bits.child("fit"))
     released = stream.rows - held if chosen is None else int(chosen.sum())
-    origin = Origin(_origin(request, recipe, split), held, released, split.by if split else None)
+    origin = Origin(where_from(recipe, request.public, split is not None), held, released, split.by if split else None)
     said = promise(recipe, noise, basis, origin, request.keep, epsilon=epsilon, secure=bits.secure, unit=who)
     if table.format in ("csv", "tsv"):
         said = replace(said, conditions=(*said.conditions, TYPES_READ))
@@ -143,12 +158,12 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
         kinds = {name: schema[name].name + (" (declared)" if name in declared else "") for name in schema}
         done = replace(done, columns=kinds, fidelity=expected_fidelity(fitted))
         sample = _last_pass(request, stream, sink, fitted, split, chosen, bits, done, tick, sampled)
-        _finish(sink, done)
+        finish(sink, done)
         spent(released)
     return replace(done, sample=sample)
 
 
-def _recipe(request: Request) -> Recipe:
+def recipe_of(request: Request) -> Recipe:
     """The reference that is asked for."""
     recipe = as_recipe(request.reference, request.public)
     if isinstance(recipe, Private):
@@ -165,7 +180,7 @@ def _rows(stream: _Stream, reference: Table | None, chosen: Mask | None, tick: T
     """The rows that a private reference is learned from: the hold-out, else all that are released."""
     if reference is not None:
         held = reference.holding_infinities()
-        return Rows(held.rows, lambda: [held])
+        return TablesOfRows(held.rows, lambda: [held])
     count = stream.rows if chosen is None else int(chosen.sum())
 
     def read() -> Iterator[Table]:
@@ -175,7 +190,7 @@ def _rows(stream: _Stream, reference: Table | None, chosen: Mask | None, tick: T
                 yield table if some is None or some.all() else table.take(some)
             tick("learning", position + table.rows, stream.rows)
 
-    return Rows(count, read)
+    return TablesOfRows(count, read)
 
 
 @dataclass(frozen=True)
@@ -314,7 +329,7 @@ def _last_pass(
     return (pa.concat_tables(before), pa.concat_tables(after)) if sampled else None
 
 
-def _finish(sink: Sink, done: Published) -> None:
+def finish(sink: Output, done: Published) -> None:
     """Publish the output and the note on its promise; at no moment does a note lie beside an output of another one."""
     if sink.path is None:
         sink.publish()
@@ -335,7 +350,7 @@ def _finish(sink: Sink, done: Published) -> None:
         raise
 
 
-def _without_columns(schema: Schema, names: set[str | None]) -> Schema:
+def without_columns(schema: Schema, names: set[str | None]) -> Schema:
     """A schema is often drafted for all columns: those that are dropped, kept or the unit's are not asked for."""
     return Schema({name: kind for name, kind in schema.items() if name not in names})
 
@@ -345,14 +360,6 @@ def _free(table: Table, position: int, split: Split | None, chosen: Mask | None)
     if chosen is not None:
         return chosen[position : position + table.rows]
     return None if split is None else ~split.held_out(table, position)
-
-
-def _origin(request: Request, recipe: Recipe, split: Split | None) -> Literal["law", "public", "private", "holdout"]:
-    if request.public is not None:
-        return "public"
-    if isinstance(recipe, Private):
-        return "private"
-    return "law" if split is None else "holdout"
 
 
 def refuse_infinities(batch: pa.RecordBatch) -> None:

@@ -20,7 +20,7 @@ from dipriv.fidelity import expected_fidelity
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.identifying import refuse_free_text
 from dipriv.kernels import KernelRecipe, Laplace, Optimal
-from dipriv.private.domains import Rows
+from dipriv.private.rows import TablesOfRows
 from dipriv.promise import Origin, promise
 from dipriv.randomness import Bits, Rng, source
 from dipriv.references import Empirical, Grouped, Private, Recipe, RowsRecipe
@@ -129,8 +129,8 @@ def privatize(
     table = tables.read(frame)
     is_private = isinstance(recipe, Private)
     table = table.holding_infinities() if is_private else table
-    holds_out = public is None and recipe.source != "nothing" and not (is_private and holdout is None and split is None)
-    check_split(split, holds_out, who)
+    apart = holds_out(recipe, public, holdout, split)
+    check_split(split, apart, who)
     names = select(table, columns, keep, aside=(getattr(recipe, "by", None), split.by if split else None, unit))
     declared = as_schema(schema, names)
     facts = [table.column(name) for name in names]
@@ -144,31 +144,28 @@ def privatize(
             )
         account = open_account(ledger, dataset, [table.batch()], None)
     held, chosen = np.zeros(table.rows, dtype=bool), np.ones(table.rows, dtype=bool)
-    source_of: Literal["law", "public", "private", "holdout", "groups"] = "law"
-    if holds_out:
+    if apart:
         split = split or new_split(None if is_private else account, holdout, unit, bits)
-        source_of = "groups" if isinstance(recipe, Grouped) else "holdout"
         held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
         check_sides(int(held.sum()), table.rows)
     if who is not None:
         chosen = who.kept(*unit_keys(who, table, bits))
-        if holds_out:
+        if apart:
             check_sides(int((held & chosen).sum()), table.rows)
-    source_of = "public" if public is not None else "private" if is_private else source_of
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
-    learned_from = _some_of(table, (held if holds_out else ~held) & chosen)
+    learned_from = _some_of(table, (held if apart else ~held) & chosen)
     basis: fitting.Fitted | fitting.PrivatePlan
     if isinstance(recipe, Private):
-        rows = Rows(learned_from.rows, lambda: [learned_from])
-        basis = fitting.plan_private(recipe, noise, row_epsilon, facts, declared, rows, apart=holds_out)
+        rows = TablesOfRows(learned_from.rows, lambda: [learned_from])
+        basis = fitting.plan_private(recipe, noise, row_epsilon, facts, declared, rows, apart=apart)
     else:
-        fitted_on = public_rows(public, recipe) if public is not None else learned_from if holds_out else None
-        if holds_out:
+        fitted_on = public_rows(public, recipe) if public is not None else learned_from if apart else None
+        if apart:
             refuse_free_text(learned_from, names, declared, keep)
         basis = fitting.fit(as_rows_recipe(recipe), noise, row_epsilon, facts, declared, fitted_on, bits.child("fit"))
     free = ~held & chosen
     released = _some_of(table, free)
-    origin = Origin(source_of, int(held.sum()), released.rows, split.by if split else None)
+    origin = Origin(where_from(recipe, public, apart), int(held.sum()), released.rows, split.by if split else None)
     said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure, unit=who)
     with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
         fitted = basis if isinstance(basis, fitting.Fitted) else basis.fit(rows, bits.child("fit"))
@@ -226,6 +223,24 @@ def as_kernel(kernel: KernelLike) -> KernelRecipe:
             'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.',
         )
     return kernel
+
+
+def holds_out(recipe: Recipe, public: Any, holdout: float | None, split: Split | None = None) -> bool:
+    """Whether the reference is fitted on rows that are held out: a private one only if that is asked for."""
+    if public is not None or recipe.source == "nothing":
+        return False
+    return not isinstance(recipe, Private) or holdout is not None or split is not None
+
+
+def where_from(recipe: Recipe, public: Any, apart: bool) -> Literal["law", "public", "private", "holdout", "groups"]:
+    """Where the reference comes from, if rows are held out for it (`apart`) or not."""
+    if public is not None:
+        return "public"
+    if isinstance(recipe, Private):
+        return "private"
+    if not apart:
+        return "law"
+    return "groups" if isinstance(recipe, Grouped) else "holdout"
 
 
 def check_split(split: Split | None, holds_out: bool, unit: Unit | None = None) -> None:

@@ -23,8 +23,9 @@ from dipriv.codecs import CellsCodec, LevelsCodec
 from dipriv.errors import DisclosureError, InputError, SchemaError
 from dipriv.files import Sink, Source
 from dipriv.ledger import BudgetError, Ledger
-from dipriv.private.domains import Domain, Rows, domains
+from dipriv.private.domains import Domain, domains
 from dipriv.private.learn import Learned, learn
+from dipriv.private.rows import Rows, TablesOfRows
 from dipriv.publish import TYPES_READ, Published, Request, publish
 from dipriv.randomness import Bits
 from dipriv.references import Private
@@ -67,7 +68,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen([], [], [])
     real_learn, real_fit = learn, fitting.PrivatePlan.fit
 
-    def spied(columns: Any, rows: Rows, epsilon: Fraction, target: str | None, own: Bits) -> Learned:
+    def spied(columns: Any, rows: TablesOfRows, epsilon: Fraction, target: str | None, own: Bits) -> Learned:
         found.epsilon.append(epsilon)
         found.rows.append(sum(table.rows for table in rows.tables()))
         assert found.rows[-1] == rows.count
@@ -474,7 +475,7 @@ def facts_of(found: Learned) -> Facts:
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
     table = tables.read(frame).holding_infinities()
-    rows = Rows(table.rows, lambda: [table])
+    rows = TablesOfRows(table.rows, lambda: [table])
     return [facts_of(learn(plan(table, rows), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
 
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from dipriv import tables
 from dipriv.mechanism import encode
 from dipriv.private import learn as learning
-from dipriv.private.domains import Rows, domains
+from dipriv.private.domains import domains
 from dipriv.private.learn import CHOICES, Learned, learn
 from dipriv.private.noise import Purse
 from dipriv.private.pairs import denoised, of_greatest_entropy, with_margins
+from dipriv.private.rows import TablesOfRows
 from dipriv.private.structure import MOST_GROUPS, coarsened, groups_for
 from dipriv.randomness import FloatArray
 from dipriv.references import Network
@@ -37,7 +38,7 @@ def learned(
     whole = tables.read(frame).holding_infinities()
     size = batch or whole.rows
     parts = [tables.read(frame[first : first + size]) for first in range(0, whole.rows, size)] if batch else [whole]
-    rows = Rows(whole.rows, lambda: parts)
+    rows = TablesOfRows(whole.rows, lambda: parts)
     found = domains([whole.column(name) for name in whole.names], Schema({}), rows, strict=False)
     return learn(found, rows, Fraction(epsilon), target, bits(seed))
 

@@ -1,19 +1,116 @@
-"""Exact counts over all rows, batch by batch, side by side for many columns. What they return is private."""
+"""Exact counts of some rows, side by side for many columns. What they return is private.
+
+The counters travel to where the rows are: they hold domains, lines, boundaries, codecs and groups, which are public or
+were measured under differential privacy, and never noise that is yet to be added or its key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.chunks import threads
-from dipriv.codecs.lines import Codes
+from dipriv.codecs import PRESENT, Cells, CellsCodec, RanksCodec
+from dipriv.codecs.lines import Codes, Line
 from dipriv.jit import jit
+from dipriv.private.domains import Domain
 from dipriv.private.noise import Counts
-from dipriv.private.structure import Pair
+from dipriv.references.network import Groups
+from dipriv.tables import Table
+
+StatesCodec: TypeAlias = CellsCodec | RanksCodec
+
+
+class ColumnCounter(Protocol):
+    """Counts the cells of one column."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    def of_cells(self, cells: Cells) -> Counts:
+        """Exact counts of some cells; those of several parts add up."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LevelsCounter:
+    """How many cells are in each state of a column of listed levels."""
+
+    domain: Domain
+    codec: RanksCodec = field(repr=False)
+
+    def of_cells(self, cells: Cells) -> Counts:
+        return np.bincount(self.codec.to_states(cells), minlength=self.codec.states)
+
+
+@dataclass(frozen=True, eq=False)
+class StepsCounter:
+    """How many values are multiples of each step of the domain, but of no coarser one."""
+
+    domain: Domain
+
+    def of_cells(self, cells: Cells) -> Counts:
+        return self.domain.step_classes(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class LineCounter:
+    """How many codes are below each boundary; then how many values are present, and of each kind of missing ones."""
+
+    domain: Domain
+    line: Line = field(repr=False)
+    boundaries: Codes = field(repr=False)
+
+    def of_cells(self, cells: Cells) -> Counts:
+        kinds = [0 if cells.missing is None else int((cells.missing == kind).sum()) for kind in self.domain.missing]
+        absent = 0 if cells.missing is None else int((cells.missing != PRESENT).sum())
+        counts = below(self.line.to_codes(cells.present), self.boundaries)
+        return np.concatenate([counts, [len(cells) - absent], np.array(kinds, dtype=np.int64)])
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsCounter:
+    """A pass over the rows: one array a column."""
+
+    columns: tuple[ColumnCounter, ...]
+
+    def __call__(self, table: Table) -> list[Counts]:
+        return in_parallel(lambda column: column.of_cells(column.domain.cells(table)), self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class PairsCounter:
+    """A pass over the rows: one table of joint groups for each pair of columns, in the order of `pairs`."""
+
+    domains: tuple[Domain, ...]
+    codecs: tuple[StatesCodec, ...] = field(repr=False)
+    group_of: tuple[Groups, ...] = field(repr=False)
+    """The group of each state, column by column."""
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return [(i, j) for i in range(len(self.domains)) for j in range(i + 1, len(self.domains))]
+
+    def __call__(self, table: Table) -> list[Counts]:
+        def groups(number: int) -> NDArray[np.int32]:
+            states = self.codecs[number].to_states(self.domains[number].cells(table))
+            return self.group_of[number][states].astype(np.int32)
+
+        columns = in_parallel(groups, range(len(self.domains)))
+        sizes = [int(groups.max()) + 1 for groups in self.group_of]
+
+        def joint(pair: tuple[int, int]) -> Counts:
+            i, j = pair
+            counts = np.zeros((sizes[i], sizes[j]), dtype=np.int64)
+            count_joint(columns[i], columns[j], sizes[j], counts.reshape(-1))
+            return counts
+
+        return in_parallel(joint, self.pairs)
 
 
 def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
@@ -41,18 +138,6 @@ def tally(codes: Codes, boundaries: Codes, counts: Counts) -> None:
             else:
                 high = middle
         counts[low] += 1
-
-
-def count_pairs(
-    groups: Sequence[NDArray[np.int32]], sizes: Sequence[int], pairs: Sequence[Pair], counts: list[Counts]
-) -> None:
-    """Add to counts[k] the joint groups of the columns pairs[k]; `groups` has one line a column."""
-
-    def one(number: int) -> None:
-        i, j = pairs[number]
-        count_joint(groups[i], groups[j], sizes[j], counts[number].reshape(-1))
-
-    in_parallel(one, range(len(pairs)))
 
 
 @jit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv.arrow import distinct_labels
 from dipriv.codecs import NAN, NULL, Cells
 from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.lines import BitsLine, Codes, Line, StepsLine
@@ -21,6 +20,7 @@ from dipriv.columns import declared_labels
 from dipriv.errors import SchemaError
 from dipriv.identifying import refuse_free_text_labels
 from dipriv.jit import jit
+from dipriv.private.rows import Rows
 from dipriv.randomness import FloatArray
 from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Schema, lattice
 from dipriv.tables import Column, Table
@@ -33,14 +33,6 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 Step = tuple[int, int, Any]
 """A candidate (whole, per_unit, what to call it) for the step that a column's values are multiples of."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows that can be read again and again, some at a time. How many they are is public."""
-
-    count: int
-    tables: Callable[[], Iterable[Table]] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +157,9 @@ def domains(columns: Sequence[Column], schema: Schema, rows: Rows, *, strict: bo
             "strict refuses to read them from the rows.",
             "Declare them: Categorical(levels=...), or a categorical type; or drop the column.",
         )
-    labels = _read_labels(unlisted, rows) if unlisted else {}
+    labels = rows.labels([domain.name for domain in unlisted]) if unlisted else {}
+    for domain in unlisted:  # by the labels alone, which are taken as public
+        refuse_free_text_labels(domain.facts, labels[domain.name], rows.count)
     return [_labelled(domain, labels[domain.name]) if domain.name in labels else domain for domain in found]
 
 
@@ -205,20 +199,6 @@ def _steps(column: Column, declared: Kind | None) -> tuple[Step, ...]:
     if isinstance(declared, Continuous | Mixed):
         return ()
     return tuple((1, 10**digits, 1 if digits == 0 else 1 / 10**digits) for digits in range(MOST_DECIMALS + 1))
-
-
-def _read_labels(unlisted: Sequence[Domain], rows: Rows) -> dict[str, pa.Array]:
-    """All labels of some columns, sorted; free text is refused by its labels alone, which are taken as public."""
-    seen: dict[str, pa.Array] = {}
-    for table in rows.tables():
-        for domain in unlisted:
-            here = distinct_labels(table.array(domain.name))
-            if domain.name in seen:
-                here = distinct_labels(pa.concat_arrays([seen[domain.name], here.cast(seen[domain.name].type)]))
-            seen[domain.name] = here
-    for domain in unlisted:
-        refuse_free_text_labels(domain.facts, seen[domain.name], rows.count)
-    return seen
 
 
 def _range(arrow_type: pa.DataType) -> tuple[int | float | None, int | float | None]:

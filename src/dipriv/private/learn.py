@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dipriv.codecs import CellsCodec, Codec, LevelsCodec, RanksCodec
 from dipriv.columns import FittedColumn
-from dipriv.private.counting import count_pairs, in_parallel
-from dipriv.private.domains import Domain, Rows
+from dipriv.private.counting import PairsCounter
+from dipriv.private.domains import Domain
 from dipriv.private.noise import Counts, Purse
 from dipriv.private.one_way import Law, learn_columns, weight
+from dipriv.private.rows import Rows
 from dipriv.private.structure import Builder, Margin, Pair, coarsened, groups_for, second_parents
 from dipriv.randomness import Bits
 from dipriv.references import Independent, LevelsLaw, Network, Node, Reference
@@ -91,15 +91,9 @@ def _fitted(law: Law, codec: Codec) -> FittedColumn:
 
 def _joint_counts(laws: Sequence[Law], margins: Sequence[Margin], rows: Rows) -> dict[Pair, Counts]:
     """How many rows have each pair of groups, for all pairs of columns, in one pass: private."""
-    sizes = [margin.groups for margin in margins]
-    pairs = [(i, j) for i in range(len(sizes)) for j in range(i + 1, len(sizes))]
-    counts = [np.zeros((sizes[i], sizes[j]), dtype=np.int64) for i, j in pairs]
-    for table in rows.tables():
-
-        def groups(number: int) -> NDArray[np.int32]:
-            law = laws[number]
-            states = law.codec.to_states(law.domain.cells(table))  # noqa: B023
-            return margins[number].group_of[states].astype(np.int32)
-
-        count_pairs(in_parallel(groups, range(len(sizes))), sizes, pairs, counts)
-    return dict(zip(pairs, counts, strict=True))
+    counter = PairsCounter(
+        tuple(law.domain for law in laws),
+        tuple(law.codec for law in laws),
+        tuple(margin.group_of for margin in margins),
+    )
+    return dict(zip(counter.pairs, rows.total(counter), strict=True))

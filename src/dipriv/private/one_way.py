@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs import NULL, PRESENT, Cells, CellsCodec, RanksCodec
+from dipriv.codecs import NULL, CellsCodec, RanksCodec
 from dipriv.codecs.lines import BitsLine, Codes, Line
-from dipriv.private.counting import below, in_parallel
-from dipriv.private.domains import Domain, Rows
+from dipriv.private.counting import (
+    ColumnCounter,
+    ColumnsCounter,
+    LevelsCounter,
+    LineCounter,
+    StatesCodec,
+    StepsCounter,
+)
+from dipriv.private.domains import Domain
 from dipriv.private.margins import (
     CLEAR,
     finest_step,
@@ -28,6 +35,7 @@ from dipriv.private.margins import (
 )
 from dipriv.private.noise import Counts, Purse
 from dipriv.private.privtree import PrivTree
+from dipriv.private.rows import Rows
 from dipriv.randomness import FloatArray
 
 OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 4), Fraction(1), Fraction(3)
@@ -36,7 +44,6 @@ OF_STEP, OF_TREE = Fraction(1, 6), Fraction(1, 5)
 """Of a column's budget: for finding its step, if that is open, and for its tree."""
 LEAST, LEAST_IN_ALL = 5.0, 0.01
 """A listed level has about five rows at least, but the rare ones together no more than a hundredth of all rows."""
-StatesCodec: TypeAlias = CellsCodec | RanksCodec
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +60,13 @@ class Law:
 
 
 class _Learner(Protocol):
-    domain: Domain
-
     @property
     def ready(self) -> bool:
         """Whether no further pass is needed."""
         ...
 
-    def prepare(self) -> None:
-        """Before a pass."""
-        ...
-
-    def count(self, cells: Cells) -> Counts:
-        """Exact counts of some rows; those of several parts add up."""
+    def counter(self) -> ColumnCounter:
+        """Before a pass: what to count."""
         ...
 
     def take(self, counts: Counts) -> None:
@@ -93,13 +94,8 @@ def learn_columns(domains: Sequence[Domain], rows: Rows, epsilon: Fraction, purs
         for domain, budget in zip(domains, budgets, strict=True)
     ]
     while waiting := [column for column in columns if not column.ready]:
-        for column in waiting:
-            column.prepare()
-        totals: list[Counts] | None = None
-        for table in rows.tables():
-            parts = in_parallel(lambda column: column.count(column.domain.cells(table)), waiting)  # noqa: B023
-            totals = parts if totals is None else [old + new for old, new in zip(totals, parts, strict=True)]
-        for column, counts in zip(waiting, totals or [], strict=True):
+        totals = rows.total(ColumnsCounter(tuple(column.counter() for column in waiting)))
+        for column, counts in zip(waiting, totals, strict=True):
             column.take(counts)
     return [column.law(rows.count) for column in columns]
 
@@ -123,11 +119,8 @@ class _Levels:
         levels = self.domain.levels if self.domain.levels is not None else np.empty(0)
         return RanksCodec(levels, np.arange(len(levels)), self.domain.missing)
 
-    def prepare(self) -> None:
-        pass
-
-    def count(self, cells: Cells) -> Counts:
-        return np.bincount(self._codec.to_states(cells), minlength=self._codec.states)
+    def counter(self) -> LevelsCounter:
+        return LevelsCounter(self.domain, self._codec)
 
     def take(self, counts: Counts) -> None:
         self.noisy, self.scale = self.purse.noisy_counts(counts, self.epsilon)
@@ -167,21 +160,15 @@ class _Numbers:
     def ready(self) -> bool:
         return self.tree is not None and self.tree.grown
 
-    def prepare(self) -> None:
+    def counter(self) -> StepsCounter | LineCounter:
         if self.line is None and not self.domain.open_step:
             self._settle_on(0)
-        if self.tree is not None and self.line is not None:
-            asked = self.tree.boundaries()
-            fixed = [self.line.octaves.starts, self.domain.cuts(self.line)] if not len(self.at) else []
-            self.boundaries = np.unique(np.concatenate([asked, *fixed]))
-
-    def count(self, cells: Cells) -> Counts:
-        if self.line is None:
-            return self.domain.step_classes(cells)
-        kinds = [0 if cells.missing is None else int((cells.missing == kind).sum()) for kind in self.domain.missing]
-        absent = 0 if cells.missing is None else int((cells.missing != PRESENT).sum())
-        counts = below(self.line.to_codes(cells.present), self.boundaries)
-        return np.concatenate([counts, [len(cells) - absent], np.array(kinds, dtype=np.int64)])
+        if self.tree is None or self.line is None:
+            return StepsCounter(self.domain)
+        asked = self.tree.boundaries()
+        fixed = [self.line.octaves.starts, self.domain.cuts(self.line)] if not len(self.at) else []
+        self.boundaries = np.unique(np.concatenate([asked, *fixed]))
+        return LineCounter(self.domain, self.line, self.boundaries)
 
     def take(self, counts: Counts) -> None:
         if self.tree is None:
