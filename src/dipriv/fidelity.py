@@ -14,29 +14,30 @@ from dipriv.fitting import Fitted, margins_of
 from dipriv.kernels import Margin
 from dipriv.mechanism import decode
 from dipriv.randomness import Draws, FloatArray, source
-from dipriv.references import GroupedCubes, Independent
+from dipriv.references import ContinuousLaw, GroupedCubes, Independent
 from dipriv.schema import Categorical
 
-MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 1 << 22, 1 << 14, 1 << 20
-"""How many cells and rows are drawn where sums would be too long: the error is about 1/sqrt(rows)."""
+MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 1 << 22, 1 << 12, 1 << 20
+"""How many cells and rows are drawn where there are no sums: for bounded columns the error is about 1/sqrt(rows)."""
 MOST_LEVELS = 512
+"""More levels than that share cells with their neighbours."""
+TAIL, LAST, MIDDLE, NODES = 52, 24, 1 / 128, 8
+"""A real line is summed over ranks in steps of 1/128, and halves of them towards both ends: down to 2^-52 for means of
+eight nodes, down to 2^-24 for what the kernel does there."""
 
 
 def expected_fidelity(fitted: Fitted) -> dict[str, float]:
     """{column: expected correlation before and after}; for categories agreement beyond chance, Cohen's kappa.
 
-    It is the correlation of numbers where both are present, and not-a-number for a column that is always the same.
+    It is the correlation of numbers where both are present, and not-a-number for a column that is always the same or
+    whose law has no variance.
     """
-    margins = margins_of(fitted.columns, fitted.reference, fitted.order)
-    alone = isinstance(fitted.reference, Independent)
-    short = [margin.probabilities is not None and len(margin.probabilities) <= MOST_LEVELS for margin in margins]
-    if alone and all(short):
-        return {margin.name: _summed(margin, fitted, number) for number, margin in enumerate(margins)}
-    before, after = _drawn(fitted)
-    return {
-        column.name: kappa_of(one, two) if isinstance(column.kind, Categorical) else correlation_of(one, two)
-        for column, one, two in zip(fitted.columns, before, after, strict=True)
-    }
+    found = _summed(fitted) if isinstance(fitted.reference, Independent) else {}
+    if len(found) < len(fitted.columns):
+        for column, before, after in zip(fitted.columns, *_drawn(fitted), strict=True):
+            measure = kappa_of if isinstance(column.kind, Categorical) else correlation_of
+            found.setdefault(column.name, measure(before, after))
+    return {column.name: found[column.name] for column in fitted.columns}
 
 
 def correlation_of(before: Cells, after: Cells) -> float:
@@ -63,22 +64,60 @@ def kappa_of(before: Cells, after: Cells) -> float:
     return (float(np.mean(one == two)) - chance) / (1 - chance) if chance < 1 else float("nan")
 
 
-def _summed(margin: Margin, fitted: Fitted, number: int) -> float:
-    """Exactly, from the law of (level before, level after)."""
-    pi = np.asarray(margin.probabilities, dtype=np.float64)
-    cuts = np.concatenate([[0.0], np.minimum(np.cumsum(pi)[:-1], 1.0), [1.0]])
-    law = fitted.kernel.law_on(number, cuts)
+def _summed(fitted: Fitted) -> dict[str, float]:
+    """By sums over the laws of independent columns, as far as these are levels or real numbers without atoms."""
+    found = {}
+    margins = margins_of(fitted.columns, fitted.reference, fitted.order)
+    for number, (margin, law) in enumerate(zip(margins, fitted.reference.laws, strict=True)):
+        if isinstance(law, ContinuousLaw):
+            found[margin.name] = _of_reals(law, fitted, number)
+        elif margin.probabilities is not None and (len(margin.probabilities) <= MOST_LEVELS or not margin.missing):
+            found[margin.name] = _of_levels(margin, margin.probabilities, fitted, number)
+    return found
+
+
+def _of_levels(margin: Margin, probabilities: FloatArray, fitted: Fitted, number: int) -> float:
+    """From the law of (level before, level after); levels that share a cell are independent inside it."""
+    cell_of = margin.cell_of(MOST_LEVELS)
+    pi = np.bincount(cell_of, weights=probabilities)
+    shares = probabilities / np.where(pi > 0, pi, 1.0)[cell_of]
+    law = fitted.kernel.law_on(number, np.concatenate([[0.0], np.minimum(np.cumsum(pi)[:-1], 1.0), [1.0]]))
     if margin.values is None:
-        chance = float(pi @ pi)
-        return (float(np.trace(law)) - chance) / (1 - chance) if chance < 1 else float("nan")
-    law = law[margin.missing :, margin.missing :]
+        chance = float(probabilities @ probabilities)
+        same = float(np.diag(law) @ np.bincount(cell_of, weights=shares**2))
+        return (same - chance) / (1 - chance) if chance < 1 else float("nan")
     x = np.asarray(margin.values[margin.missing :], dtype=np.float64)
+    law = law[margin.missing :, margin.missing :]
     if not law.sum() or not np.abs(x).max():
         return float("nan")
     law, x = law / law.sum(), x / np.abs(x).max()
+    present = probabilities[margin.missing :] / probabilities[margin.missing :].sum()
+    if not margin.missing:
+        x = x - present @ x
+        means = np.bincount(cell_of, weights=shares * x)
+        variance = float(present @ x**2)
+        return float(means @ law @ means) / variance if variance > 0 else float("nan")
     one, two = x - law.sum(axis=1) @ x, x - law.sum(axis=0) @ x
     spread = np.sqrt((law.sum(axis=1) @ one**2) * (law.sum(axis=0) @ two**2))
     return float(one @ law @ two / spread) if spread > 0 else float("nan")
+
+
+def _of_reals(law: ContinuousLaw, fitted: Fitted, number: int) -> float:
+    """From the means of small cells of ranks, the smaller the closer to an end."""
+    mean, variance = float(law.dist.mean()), float(law.dist.var())
+    if not 0 < variance < np.inf:
+        return float("nan")
+    half = np.concatenate([[0.0], 2.0 ** -np.arange(TAIL, 7, -1), np.arange(MIDDLE, 0.5 + MIDDLE / 2, MIDDLE)])
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    width = np.diff(half)[:, np.newaxis]
+    places = half[:-1, np.newaxis] + width * (nodes + 1) / 2
+    low, high = (quantile(places) @ weights / 2 - mean for quantile in (law.dist.ppf, law.dist.isf))
+    ends = 1 + TAIL - LAST  # these cells count as one
+    coarse = np.concatenate([[0.0], half[ends:]])
+    sides = [np.append(np.average(side[:ends], weights=width[:ends, 0]), side[ends:]) for side in (low, high)]
+    means = np.concatenate([sides[0], sides[1][::-1]])
+    after = fitted.kernel.law_on(number, np.concatenate([coarse[:-1], 1.0 - coarse[::-1]]))
+    return float(means @ after @ means) / variance
 
 
 def _drawn(fitted: Fitted) -> tuple[list[Cells], list[Cells]]:

@@ -57,8 +57,9 @@ class Fitted:
     """Whether infinite numbers are held to finite ones: a refusal would tell of a row that is protected."""
 
     def __post_init__(self) -> None:
-        if not self.kernel.width == len(self.order) == sum(column.codec.dims for column in self.columns):
-            raise InputError("the kernel, the order and the columns do not have the same width.", "Fit anew.")
+        width = sum(column.codec.dims for column in self.columns)
+        if self.kernel.width != width or sorted(self.order) != list(range(width)):
+            raise InputError("the kernel and the order do not fit the columns, each of them once.", "Fit anew.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -238,7 +239,16 @@ def _margin(column: FittedColumn, law: Law) -> Margin:
         return Margin(column.name)
     missing = len(column.codec.missing)
     values = np.concatenate([np.zeros(missing), column.codec.levels.astype(np.float64)])
-    return Margin(column.name, law.probabilities, None if isinstance(column.kind, Categorical) else values, missing)
+    categories = isinstance(column.kind, Categorical)
+    return Margin(column.name, law.probabilities, None if categories else values, missing, _declared_places(column))
+
+
+def _declared_places(column: FittedColumn) -> tuple[int, ...] | None:
+    """Where the schema lists each level, smallest first; None where that is how they are listed, as labels are."""
+    declared = getattr(column.kind, "levels", None)
+    if column.labels is not None or declared is None:
+        return None
+    return tuple(sorted(range(len(declared)), key=lambda place: declared[place]))
 
 
 def _public_margin(domain: Domain, *, alone: bool) -> Margin:

@@ -5,6 +5,7 @@ The same mechanism, row by row, with noise drawn where the record is: ε-local d
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ def load(path: str | Path, rng: Rng = None) -> Local:
             raise InputError("the file has a newer format than this version of dipriv reads.", "Upgrade dipriv.")
         promise = replace(content.pop("guarantee"), secure_randomness=rng is None)
         fitted = Fitted(**content)
-        if fitted.kernel.epsilon > promise.epsilon:
+        if not 0 < fitted.kernel.epsilon <= promise.epsilon < math.inf:
             raise InputError("the file's kernel spends more than its guarantee says.", "Export it again.")
         return Local(fitted, promise, rng)
     except (KeyError, TypeError, AttributeError):

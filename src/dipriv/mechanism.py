@@ -51,8 +51,9 @@ class Chain:
         released = self.reference.from_uniform(self.kernel.perturb(u, noise))
         if self._in_order:
             return decode(self.codecs, released)
-        v[:, self.order] = released
-        return decode(self.codecs, v)
+        in_place = np.full_like(released, np.nan)  # never over the private cells: what is not released is not there
+        in_place[:, self.order] = released
+        return decode(self.codecs, in_place)
 
     @property
     def _in_order(self) -> bool:
@@ -65,6 +66,10 @@ class Levels:
 
     codec: LevelsCodec = field(repr=False)
     transition: Transition = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.codec.states != len(self.transition.weights):
+            raise InputError("the codec and the transition matrix differ in their levels.", "Fit anew.")
 
     def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
         noise = Draws(bits.child("noise"), first, len(columns[0]))

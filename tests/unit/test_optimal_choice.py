@@ -18,6 +18,8 @@ import pytest
 from scipy import stats
 
 import dipriv
+from dipriv import state
+from dipriv.codecs import LevelsCodec
 from dipriv.errors import InputError
 from dipriv.fitting import Fitted, margins_of
 from dipriv.kernels import (
@@ -34,6 +36,7 @@ from dipriv.kernels import (
 )
 from dipriv.kernels.margins import Partition, equal_parts
 from dipriv.ledger import Ledger
+from dipriv.mechanism import Levels
 from dipriv.references import Known, Private
 from dipriv.schema import Categorical, Discrete
 from tests.support import ALARM, dkw, draws, ks_uniform, uniform_rows
@@ -392,6 +395,12 @@ def export(name: str, path: Path) -> dipriv.DIP:
     return dip
 
 
+def exported_content(name: str, path: Path) -> dict[str, Any]:
+    export(name, path)
+    content: dict[str, Any] = state.load(path.read_bytes())
+    return content
+
+
 def edit(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
     """Rewrite the kernel's fields, and the arrays, of an exported file."""
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
@@ -499,6 +508,19 @@ def negative_weights(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     arrays[fields["weights"]["array"]] = np.array([1, 1, -1])
 
 
+def budget_below_zero(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """A constant swap may state any budget, but not one that pays for another."""
+    swap = first_swap(fields)
+    swap["transition"]["fields"]["budget"]["ratio"] = [-3, 1]
+    masses = swap["masses"]["tuple"]
+    rows = [[mass * other for other in masses] for mass in masses]
+    swap["transition"]["fields"]["weights"]["tuple"] = [{"tuple": row} for row in rows]
+
+
+def one_digit_more(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    first_swap(fields)["transition"]["fields"]["digits"] = 65
+
+
 def fewer_columns(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
     arrays[fields["weights"]["array"]] = np.array([1, 1])
     fields["threshold"] = 0
@@ -522,9 +544,69 @@ TAMPERED = [
             a_little_more_inside, nothing_outside, inside_out, far_threshold, many_bits, negative_weights, state_less,
         )
     ),
+    ("columns", budget_below_zero),
+    ("columns", one_digit_more),
     ("joint", fewer_columns),
     ("columns", fewer_swaps),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("order", [(0, 0, 1), (0, 1), (0, 1, 2, 2), (0, 1, 3)])
+def test_a_file_whose_order_leaves_a_column_out_is_refused(name: str, order: tuple[int, ...], tmp_path: Path) -> None:
+    """What is not released must not stand in the release as it is."""
+    content = exported_content(name, tmp_path / "r.dipriv")
+    (tmp_path / "r.dipriv").write_bytes(state.dump(content | {"order": order}))
+    with pytest.raises(InputError):
+        dipriv.local.load(tmp_path / "r.dipriv")
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("epsilon", [math.nan, 1.0, math.inf])
+def test_a_file_whose_guarantee_says_less_than_its_kernel_spends_is_refused(
+    name: str, epsilon: float, tmp_path: Path
+) -> None:
+    content = exported_content(name, tmp_path / "r.dipriv")
+    promised = replace(content["guarantee"], epsilon=epsilon)
+    (tmp_path / "r.dipriv").write_bytes(state.dump(content | {"guarantee": promised}))
+    with pytest.raises(InputError):
+        dipriv.local.load(tmp_path / "r.dipriv")
+
+
+def test_a_laplace_scale_below_zero_is_refused() -> None:
+    kernel = Laplace().build(1.0, ["a", "b"])
+    with pytest.raises(InputError, match="outside its limits"):
+        LaplaceKernel(1.0, kernel.lattice_bits, np.array([kernel.scales[0] // 100, -kernel.scales[1] // 99]))
+    with pytest.raises(InputError, match="not whole"):
+        LaplaceKernel(1.0, kernel.lattice_bits, kernel.scales * 1.0)  # type: ignore[arg-type]
+
+
+def test_a_codec_with_other_levels_than_the_matrix_is_refused() -> None:
+    matrix = OptimalColumns().build(1.0, ["z"], [Margin("z", np.array([0.5, 0.5]))]).on_levels(np.array([0.5, 0.5]))
+    with pytest.raises(InputError, match="differ in their levels"):
+        Levels(LevelsCodec(np.arange(4)), matrix)
+
+
+@pytest.mark.parametrize("reference", ["private", "public"])
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ((3, 1, 2), Discrete(levels=(3, 1, 2))),
+        (("c", "a", "b"), Categorical(levels=("c", "a", "b"))),
+        ((3, 1, 2), Categorical(levels=(3, 1, 2))),
+    ],
+    ids=["numbers", "labels", "numbers as categories"],
+)
+def test_costs_are_in_the_order_of_the_schema(reference: str, values: tuple[Any, ...], kind: Any) -> None:
+    """By this cost the first and second level, as listed, are best swapped, and the third best kept."""
+    frame = pd.DataFrame({"z": list(values) * 2000})
+    cost = np.array([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0], [9.0, 9.0, 0.0]])
+    told: dict[str, Any] = {"schema": {"z": kind}, "kernel": Optimal(costs={"z": cost}), "rng": 3}
+    told |= {"public": frame} if reference == "public" else {}
+    released = dipriv.privatize(frame, 8.0, **told).data["z"]
+    first, second, third = values
+    for before, after in ((first, second), (second, first), (third, third)):
+        assert np.mean(released[frame["z"] == before] == after) > 0.9
 
 
 @pytest.mark.parametrize(("name", "change"), TAMPERED)

@@ -11,8 +11,8 @@ passes, learning rate 0.01, one thread). Predictions are held to the range of ra
 does to a prediction: with mean m and expected correlation ρ (`release.fidelity`), the linear regression of released on
 true ratings is m + ρ (true - m), so what predicts released ratings predicts true ones pulled to m by ρ. A predictor f
 of released ratings is itself off by its slope c, that of the ratings left out in cross-validation on their predictions
-(below 1 where it follows noise). The best linear guess of a true rating from f is then m + (c/ρ)(f - m). Both numbers
-come from what is released.
+(below 1 where it follows noise). The best linear guess of a true rating from f is then m + (c/ρ)(f - m), as far as
+released ratings depend linearly on true ones on average. Both numbers come from what is released.
 
 The paper used LIBMF. Its Python package tells its threads to go on before it tells them to end, so that training on
 few ratings waits for ever and the number of updates is not repeatable, and it never frees a training set.

@@ -26,6 +26,7 @@ from dipriv.randomness import Draws, FloatArray
 
 SMALLEST = 2.0**-53
 """Released uniforms stay inside [SMALLEST, 1 - SMALLEST], so that unbounded laws give finite values."""
+_REMEDY = "Build the kernel with Laplace(...).build(epsilon, names)."
 FINEST, COARSEST = 40, 20
 """The lattice has 2^-40 steps; for tiny budgets coarser ones, down to 2^-20, far below the width of their noise."""
 
@@ -68,10 +69,15 @@ class LaplaceKernel:
     scales: NDArray[np.int64]
 
     def __post_init__(self) -> None:
+        scales, bits = np.asarray(self.scales), np.asarray(self.lattice_bits)
+        if scales.dtype.kind not in "iu" or bits.dtype.kind not in "iu" or scales.shape != bits.shape:
+            raise InputError("the scales and lattices of the noise are not whole numbers.", _REMEDY)
+        if not np.all((scales >= 1) & (scales <= LARGEST_SCALE) & (bits >= COARSEST) & (bits <= FINEST)):
+            raise InputError("a scale or lattice of the noise is outside its limits.", _REMEDY)
         if self.spent > Fraction(self.epsilon):
             raise InputError(
                 f"the columns' budgets add up to {float(self.spent)!r}, more than epsilon={self.epsilon!r}.",
-                "Build the kernel with Laplace(...).build(epsilon, names).",
+                _REMEDY,
             )
 
     @property

@@ -52,13 +52,19 @@ class Margin:
     probabilities: FloatArray | None = field(repr=False, default=None)
     values: FloatArray | None = field(repr=False, default=None)
     missing: int = 0
+    places: tuple[int, ...] | None = field(repr=False, default=None)
+    """Where the schema lists each level that is not a missing value, if not in this order."""
     matters: bool = True
+
+    def cell_of(self, most: int) -> NDArray[np.intp]:
+        """The cell of each level where rare neighbours share one, so that there are at most so many."""
+        return _merged(np.ones(1) if self.probabilities is None else self.probabilities, most)
 
     def partition(self, most: int) -> Partition:
         """At most so many cells: equal ones, or the levels, of which rare neighbours share a cell."""
         if self.probabilities is None:
             return equal_parts(most)
-        cell_of = _merged(self.probabilities, most)
+        cell_of = self.cell_of(most)
         pi = np.bincount(cell_of, weights=self.probabilities)
         shares = self.probabilities / np.where(pi > 0, pi, 1.0)[cell_of]
         cost = 1.0 - np.diag(np.bincount(cell_of, weights=shares**2))

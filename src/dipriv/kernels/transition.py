@@ -50,12 +50,14 @@ class Transition:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.weights) or min(row) < 0 or not sum(row) for row in self.weights):
             raise InputError("the weights of a transition matrix are not square or not positive.", "Build it anew.")
-        if not has_ratios_within(self.weights, self.budget):
+        bins = 1 << max(0, len(self.weights) - 1).bit_length()
+        if not bins.bit_length() - 1 <= self.digits <= DIGITS or self.digits < 1:
+            raise InputError(f"the transition matrix looks at {self.digits} digits.", "Build it anew.")
+        if self.budget < 0 or not has_ratios_within(self.weights, self.budget):
             raise InputError(
                 f"the transition matrix has a ratio above e^{float(self.budget):g}.", "Use the direct kernel."
             )
         tables = [_alias_table(row) for row in self.weights]
-        bins = len(tables[0][0])
         room = 1 << (self.digits - bins.bit_length() + 1)
         floors = [
             [threshold * room // sum(row) for threshold in thresholds]

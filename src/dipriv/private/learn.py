@@ -71,8 +71,8 @@ def _alone(law: Law) -> tuple[Codec, Reference]:
     """A single column. Where each state is one value, the codec of levels, for which the mechanism has a short cut."""
     codec, masses = law.codec, law.masses
     absent = len(codec.missing)
-    many = codec.states > MOST_IN_MATRIX or absent == np.count_nonzero(masses)
-    if many or (isinstance(codec, CellsCodec) and np.any(codec.sizes > 1)):
+    wide = isinstance(codec, CellsCodec) and (np.any(codec.sizes > 1) or absent == np.count_nonzero(masses))
+    if codec.states > MOST_IN_MATRIX or wide:
         return codec, Network((Node.of((), np.zeros(codec.states, np.int64), masses, np.ones((1, 1))),))
     if isinstance(codec, CellsCodec):
         levels = codec.line.to_values(codec.starts)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dipriv.kernels.shares import check_shares, shares_of
 FEW_CELLS, MOST_CELLS, MUCH = 32, 64, 6.0
 """A number has 32 cells, and 64 from ε = 6 on, where they begin to matter; levels have 64 at most."""
 FINE = 256
-"""The grid on which expected fidelities of ranks are computed."""
+"""The grid on which expected fidelities are computed."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,17 @@ class OptimalJoint:
 
     def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> JointKernel:
         asked = OptimalColumns(self.weights)._asked(epsilon, names, margins)
-        weights = [max(float(share), 1e-300) if share else 0.0 for share in asked.shares]
-        return JointKernel.best(epsilon, integer_weights(weights))
+        relative = [share / max(asked.shares) for share in asked.shares]
+        weights = integer_weights([max(float(share), 1e-300) if share else 0.0 for share in relative])
+        return _joint(epsilon, tuple(weights.tolist()))
 
     def describe(self) -> str:
         return "optimal (all columns together)" + _own(self.weights)
+
+
+@lru_cache(maxsize=16)
+def _joint(epsilon: float, weights: tuple[int, ...]) -> JointKernel:
+    return JointKernel.best(epsilon, np.array(weights, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -142,15 +149,15 @@ class Asked:
         """The cells that each column's linear program has."""
         budgets = [float(Fraction(epsilon) * share) for share in self.shares]
         return [
-            self.partition(margin, FEW_CELLS if budget < MUCH else MOST_CELLS)
+            self.partition(margin, FEW_CELLS if budget < MUCH else MOST_CELLS, MOST_CELLS)
             for margin, budget in zip(self.margins, budgets, strict=True)
         ]
 
-    def partition(self, margin: Margin, ranks: int) -> Partition:
-        """A column's cells: its levels, or so many equal ones."""
+    def partition(self, margin: Margin, ranks: int, levels: int) -> Partition:
+        """A column's cells: so many equal ones for ranks, or at most so many for levels."""
         if margin.name in self.costs:
             return _with_cost(margin, self.costs[margin.name])
-        return margin.partition(ranks if margin.probabilities is None else MOST_CELLS)
+        return margin.partition(ranks if margin.probabilities is None else levels)
 
     def rated(self, kernel: Kernel) -> tuple[float, Kernel]:
         """A kernel and its expected fidelity: the mean over columns, weighted by their shares."""
@@ -162,7 +169,7 @@ class Asked:
             if is_rank and share in of_ranks:
                 found = of_ranks[share]
             else:
-                part = self.partition(margin, FINE)
+                part = self.partition(margin, FINE, FINE)
                 found = part.fidelity(kernel.law_on(column, part.cuts))
             if is_rank:
                 of_ranks[share] = found
@@ -204,12 +211,19 @@ def _with_cost(margin: Margin, cost: Any) -> Partition:
             "Release that column alone, with declared levels, or leave the cost out.",
         )
     states = len(margin.probabilities)
-    if len(given) != states - margin.missing or states > MOST_CELLS:
+    if states > MOST_CELLS:
         raise InputError(
-            f"the cost of column {margin.name!r} is for {len(given)} levels; the column has {states - margin.missing}, "
-            f"and may have {MOST_CELLS} with its kinds of missing values.",
+            f"a cost is given for column {margin.name!r}, which has {states} levels and kinds of missing values, more "
+            f"than {MOST_CELLS}.",
+            "Leave the cost out, or bring levels together first.",
+        )
+    if len(given) != states - margin.missing:
+        raise InputError(
+            f"the cost of column {margin.name!r} is for {len(given)} levels; the column has {states - margin.missing}.",
             "Declare the column's levels in a schema, and give the cost in their order.",
         )
+    if margin.places is not None:
+        given = given[np.ix_(margin.places, margin.places)]
     whole = np.full((states, states), given.max())
     whole[margin.missing :, margin.missing :] = given
     np.fill_diagonal(whole[: margin.missing, : margin.missing], 0.0)
