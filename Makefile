@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/peers/.installed
 
-.PHONY: help setup demo test lint reproduce bench quality clean
+.PHONY: help setup demo test lint reproduce bench quality spark clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,6 +16,8 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[recommender]" || \
 		echo "cornac could not be installed: the experiment movielens and its test are left out."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]" || \
+		echo "pyspark could not be installed: the tests of the Spark engine are left out."
 	@touch $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything that development needs
@@ -27,7 +29,7 @@ test: lint  ## all checks: ruff, mypy, import-linter, pytest
 	@# numba does not notice that a loop called from another file has changed: forget all when any source has
 	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops)" ]; then \
 		find src -name '*.nb[ic]' -delete; touch .venv/.loops; fi
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
@@ -45,6 +47,9 @@ bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/be
 quality: $(STAMP) $(PEERS)  ## the private reference beside peers (or PARTS="bank adult"); writes docs/private-reference.md
 	if [ -e $(PEERS) ]; then .venv/peers/bin/python -m benchmarks.quality $(PARTS); \
 		else $(BIN)/python -m benchmarks.quality $(PARTS); fi
+
+spark: $(STAMP)  ## Spark: a killed worker, and the speed on many rows (or ROWS=5000000); writes docs/scale.json
+	$(BIN)/python -m benchmarks.spark $(if $(ROWS),--rows $(ROWS))
 
 # the peers pin older versions of what development uses, so they get an environment of their own
 $(PEERS): pyproject.toml

@@ -30,10 +30,11 @@ _ZEROS = bytes(1 << 22)
 class Bits:
     """A keyed stream of independent, uniform 128-bit blocks, addressed by lane and position."""
 
-    def __init__(self, key: bytes, *, secure: bool) -> None:
+    def __init__(self, key: bytes, *, secure: bool, repeats: bool = False) -> None:
         self._key = key
         self._process = os.getpid()
         self._next = 0
+        self._repeats = repeats
         self.secure = secure
 
     def blocks(self, lane: int, start: int, count: int) -> Words:
@@ -66,7 +67,16 @@ class Bits:
     def child(self, label: str) -> Bits:
         """An independent stream for one purpose, so that purposes never share bits."""
         self._stay_apart()
-        return Bits(hashlib.blake2b(label.encode(), key=self._key, digest_size=32).digest(), secure=self.secure)
+        key = hashlib.blake2b(label.encode(), key=self._key, digest_size=32).digest()
+        return Bits(key, secure=self.secure, repeats=self._repeats)
+
+    def repeatable(self) -> Bits:
+        """The same stream, with the same bits in any process: for work that another process may have to do again.
+
+        Give it away only for rows that are numbered once and for all: each copy has the same bits for the same row.
+        """
+        self._stay_apart()
+        return Bits(self._key, secure=self.secure, repeats=True)
 
     def _cipher(self, mode: Any) -> Any:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
@@ -76,7 +86,7 @@ class Bits:
 
     def _stay_apart(self) -> None:
         """A forked copy of a secure stream would repeat its parent's noise: give it a key of its own."""
-        if self.secure and os.getpid() != self._process:
+        if self.secure and not self._repeats and os.getpid() != self._process:
             self._key, self._process = os.urandom(32), os.getpid()
 
 

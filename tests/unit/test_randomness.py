@@ -96,6 +96,15 @@ def test_spawned_workers_never_share_a_stream() -> None:
     assert len(np.unique(drawn)) == len(drawn)
 
 
+def test_a_repeatable_stream_is_the_same_in_every_process() -> None:
+    stream = source(None).repeatable()
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        drawn = pool.map(_words, [stream] * 3)
+    assert drawn == [_words(stream)] * 3
+    assert stream.secure
+    assert _words(source(None).repeatable()) != drawn[0]
+
+
 @pytest.mark.parametrize("seed", [None, 2], ids=["secure", "seeded"])
 def test_words_are_uniform(seed: int | None) -> None:
     n = 200_000

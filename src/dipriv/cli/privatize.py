@@ -5,16 +5,35 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_same_file, say, warn
 
+if TYPE_CHECKING:
+    from dipriv.publish import Published, Request
+
+Release: TypeAlias = "Callable[[Request], Published]"
+
+
+class Engine(StrEnum):
+    """Where the work is done."""
+
+    local = "local"
+    spark = "spark"
+
 
 def privatize(
-    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe; with Spark a folder or pattern, too."
+        ),
+    ],
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
     reference: Annotated[
@@ -53,6 +72,9 @@ def privatize(
     format_: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, if no name tells.")
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="local, or spark: many files in, a folder of Parquet files out.")
+    ] = Engine.local,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar, no summary.")] = False,
@@ -62,13 +84,14 @@ def privatize(
     OUT appears whole or not at all, with OUT.dipriv.json beside it: what is promised, to whom. ε is spent in the
     ledger before anything is written, and stays spent if writing fails.
     """
-    from dipriv.files import Sink, Source
+    from dipriv.files import Source
     from dipriv.ledger import Ledger
-    from dipriv.publish import Request, publish
+    from dipriv.publish import Request
 
     _check_options(public=public, reference=reference, holdout=holdout, unit=unit, rows_per_unit=rows_per_unit)
-    if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
-        raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
+    _check_ledger_options(no_ledger=no_ledger, dataset=dataset, ledger=ledger)
+    if engine == Engine.spark:
+        _check_spark_options(unit=unit, report=report, dataset=dataset, no_ledger=no_ledger)
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     if report is not None:
         refuse_existing(report, force=force)
@@ -76,8 +99,11 @@ def privatize(
 
         check_extras()
     most = 10 if rows_per_unit is None else rows_per_unit
-    source = Source.open(table, format_)
-    sink = Sink.open(output, format_, force=force)
+    release = (
+        _on_spark(table, output, format_, force=force)
+        if engine == Engine.spark
+        else _here(table, output, format_, force=force, quiet=quiet, sampled=report is not None)
+    )
     request = Request(
         epsilon=epsilon,
         reference=reference,
@@ -96,8 +122,7 @@ def privatize(
         dataset=dataset,
         rng=seed,
     )
-    with Progress("reading", unit="rows", quiet=quiet) as bar:
-        done = publish(request, source, sink, bar.update, sampled=report is not None)
+    done = release(request)
     if report is not None and done.sample is not None:
         from dipriv.report import compare, write_report
 
@@ -115,7 +140,8 @@ def privatize(
     if quiet:
         return
     tell = warn if output == "-" else say
-    tell(f"Released {done.released:,} of {done.rows:,} rows to {sink.name}.")
+    name = "standard output" if output == "-" else Path(output).name
+    tell(f"Released {done.released:,} of {done.rows:,} rows to {name}.")
     if unit is not None:
         tell(f"Of each {unit!r} at most {most} rows were used, with ε/{most} each: {done.cut:,} rows cut.")
     tell(f"\n{done.guarantee}\n")
@@ -126,6 +152,43 @@ def privatize(
         tell(f"Report: {report} (contains statistics of the private data; do not publish).")
     if no_ledger and reference == "holdout":
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
+
+
+def _here(table: str, output: str, format_: str | None, *, force: bool, quiet: bool, sampled: bool) -> Release:
+    """A file into a file, in this process."""
+    from dipriv.files import Sink, Source
+    from dipriv.publish import publish
+
+    source, sink = Source.open(table, format_), Sink.open(output, format_, force=force)
+
+    def release(request: Request) -> Published:
+        with Progress("reading", unit="rows", quiet=quiet) as bar:
+            return publish(request, source, sink, bar.update, sampled=sampled)
+
+    return release
+
+
+def _on_spark(table: str, output: str, format_: str | None, *, force: bool) -> Release:
+    """Files into a folder, by the workers of a cluster."""
+    from dipriv.engines.spark_files import Files, Folder, publish
+
+    files, folder = Files.find(table, format_), Folder.open(output, force=force)
+    return lambda request: publish(request, files, folder)
+
+
+def _check_ledger_options(*, no_ledger: bool, dataset: str | None, ledger: str | None) -> None:
+    if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
+        raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
+
+
+def _check_spark_options(*, unit: str | None, report: Path | None, dataset: str | None, no_ledger: bool) -> None:
+    """What Spark does not do yet is wrong usage."""
+    if unit is not None:
+        raise typer.BadParameter("--unit needs the local engine")
+    if report is not None:
+        raise typer.BadParameter("--report needs the local engine: use dipriv compare on some of the files")
+    if dataset is None and not no_ledger:
+        raise typer.BadParameter("with --engine spark the ledger needs the data set's name: --dataset, or --no-ledger")
 
 
 def _check_options(

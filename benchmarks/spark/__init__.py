@@ -1,0 +1,1 @@
+"""Spark beside the stream of one process, and a worker that is killed in the middle of its work."""
