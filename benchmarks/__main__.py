@@ -45,6 +45,7 @@ def render(results: dict[str, Any]) -> str:
 
 `make bench`, {results["date"]}, {results["machine"]}. Contestants take turns in one run and the best time of each
 counts; machines differ and are noisy, so look at the ratios. All numbers are in [benchmarks.json](benchmarks.json).
+Releases have the paper's noise, `kernel="laplace"`, but for the section on kernels.
 
 ## Laplace noise, a value
 

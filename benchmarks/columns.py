@@ -40,7 +40,9 @@ def continuous(rows: int = ROWS) -> dict[str, Any]:
     table, schema = pa.table({"pay": values}), {"pay": dipriv.Continuous()}
     return _report(
         {
-            "dipriv (exact, secure)": lambda: dipriv.privatize(table, 1.0, reference="holdout", schema=schema),
+            "dipriv (exact, secure)": lambda: dipriv.privatize(
+                table, 1.0, reference="holdout", kernel="laplace", schema=schema
+            ),
             "numpy (floating, not secure)": lambda: straightforward(values, 1.0, rng),
             "memory copy": values.copy,
         },
@@ -61,7 +63,7 @@ def discrete() -> dict[str, Any]:
     table = pa.table({"rating": ratings})
     return _report(
         {
-            "dipriv (exact, secure)": lambda: dipriv.privatize(table, 1.0, reference="holdout"),
+            "dipriv (exact, secure)": lambda: dipriv.privatize(table, 1.0, reference="holdout", kernel="laplace"),
             "memory copy": ratings.copy,
         },
         len(ratings),

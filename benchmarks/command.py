@@ -81,7 +81,18 @@ def privatize(source: str, target: str) -> None:
     """The command, its ledger included."""
     from dipriv.cli import app
 
-    asked = ["--epsilon", "1", "--reference", "holdout", "--keep", "number", "--force", "--quiet"]
+    asked = [
+        "--epsilon",
+        "1",
+        "--reference",
+        "holdout",
+        "--kernel",
+        "laplace",
+        "--keep",
+        "number",
+        "--force",
+        "--quiet",
+    ]
     ledger = ["--ledger", f"{target}.db"]
     app(["privatize", source, "-o", target, *asked, *ledger], standalone_mode=False)
 

@@ -69,7 +69,7 @@ def privatize(source: Path, target: Path) -> None:
     file = pq.ParquetFile(source)
     keep = ["user", "movie", "time"]
     first = next(file.iter_batches(BATCH))
-    dip = dipriv.DIP(1.0, reference=Empirical(), public=first, keep=keep).fit(first)
+    dip = dipriv.DIP(1.0, reference=Empirical(), kernel="laplace", public=first, keep=keep).fit(first)
     with pq.ParquetWriter(target, file.schema_arrow) as writer:
         for batch in dip.transform_batches(file.iter_batches(BATCH)):
             writer.write_batch(batch)

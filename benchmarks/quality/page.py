@@ -46,7 +46,8 @@ def render(record: dict[str, Any], parts: Mapping[str, Part]) -> str:
 `reference="private"` protects every row and releases every row; this page says how good the released tables are, beside
 peers under the same promise. Neighbours of dipriv are tables that differ in one row *replaced*. OpenDP's differ in one
 row *added or removed*, and replacing is one of each: so the peers run at half the ε, which implies the promise of
-dipriv. Their rows are synthetic; row i of dipriv's table is row i of the original, privatized. All numbers are in
+dipriv. Their rows are synthetic; row i of dipriv's table is row i of the original, privatized. The noise on rows was
+the paper's, `kernel="laplace"`: these numbers are the reference's, and every kernel keeps it. All numbers are in
 [private-reference.json](private-reference.json).
 
 {table(["part", "what", "measured", "target", "OpenDP"], lines)}

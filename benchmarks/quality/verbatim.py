@@ -36,7 +36,7 @@ def run(setting: Setting) -> dict[str, Any]:
         every.append(float(np.isin(people[unique], bank.as_text(matrix(whole))).mean()))
         a = np.random.default_rng(seed).permutation(len(frame)) < len(frame) // 2
         halves.append(compare(people, unique, a, ours(frame[a].reset_index(drop=True), setting)(seed)))
-        held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, rng=seed)
+        held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", rng=seed)
         control.append(compare(people, unique, ~np.asarray(held.released), held.data))
         say(f"verbatim: seed {seed}: all {every[-1]:.4f}, halves {halves[-1]}, hold-out {control[-1]}")
     return {
