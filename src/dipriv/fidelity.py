@@ -17,7 +17,7 @@ from dipriv.randomness import Draws, FloatArray, source
 from dipriv.references import ContinuousLaw, GroupedCubes, Independent
 from dipriv.schema import Categorical
 
-MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 1 << 22, 1 << 12, 1 << 20
+MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 1 << 20, 1 << 12, 1 << 18
 """How many cells and rows are drawn where there are no sums: for bounded columns the error is about 1/sqrt(rows)."""
 MOST_LEVELS = 512
 """More levels than that share cells with their neighbours."""

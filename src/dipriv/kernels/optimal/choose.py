@@ -22,6 +22,8 @@ from dipriv.kernels.shares import check_shares, shares_of
 
 FEW_CELLS, MOST_CELLS, MUCH = 32, 64, 6.0
 """A number has 32 cells, and 64 from ε = 6 on, where they begin to matter; levels have 64 at most."""
+LARGEST_WRITTEN = Fraction(10) ** 200
+"""Larger weights are brought down to it, so that their sums are finite."""
 FINE = 256
 """The grid on which expected fidelities are computed."""
 
@@ -91,8 +93,10 @@ class OptimalJoint:
 
     def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> JointKernel:
         asked = OptimalColumns(self.weights)._asked(epsilon, names, margins)
-        relative = [share / max(asked.shares) for share in asked.shares]
-        weights = integer_weights([max(float(share), 1e-300) if share else 0.0 for share in relative])
+        shares = shares_of(self.weights, names, "weight")  # as they are written, so that 3 : 1 is found to be that
+        unit = max(max(shares) / LARGEST_WRITTEN, Fraction(1))
+        given = zip(shares, asked.margins, strict=True)
+        weights = integer_weights([max(float(share / unit), 1e-300) * margin.matters for share, margin in given])
         return _joint(epsilon, tuple(weights.tolist()))
 
     def describe(self) -> str:
