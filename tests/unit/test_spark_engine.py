@@ -243,9 +243,16 @@ def test_a_table_that_does_not_repeat_itself_is_refused(numbers: Any, tmp_path: 
 def test_blocks_are_those_of_the_first_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_tasks, "BLOCK_ROWS", 100)
     table = pa.table({"x": np.arange(250), "mark": np.arange(250) + (7 << 33)})
-    noted = next(spark_tasks.FirstReading("mark", ("x",), bytes(32), True)(iter(table.to_batches()))).to_pylist()[0]
-    part = spark_tasks.Part(1000, noted["rows"], noted["digests"])
-    layout = spark_tasks.Layout("mark", ("x",), bytes(32), {noted["mark"]: part})
+    reading = spark_tasks.FirstReading("mark", ("x",), bytes(32), True, packed=True)
+    packs = [tuple(row[0].as_py() for row in block.columns) for block in reading(iter(table.to_batches()))]
+    part = spark_tasks.Part(1000, sum(pack[2] for pack in packs), b"".join(pack[3] for pack in packs))
+    layout = spark_tasks.Layout("mark", ("x",), bytes(32), {packs[0][0]: part})
+    packed = spark_tasks.Packed(layout, None)
+    assert np.concatenate([rows.array("x") for rows in packed.tables(packs)]).tolist() == list(range(250))
+    other = next(iter(reading(iter(table.slice(1).to_batches()))))
+    swapped = (*packs[1][:3], other.column("digest")[0].as_py(), *packs[1][4:])
+    with pytest.raises(InputError, match="from number 1100 on"):
+        list(packed.tables([packs[0], swapped]))
     blocks = list(layout.blocks(table.to_batches(max_chunksize=33)))
     assert [(mark, first, block.rows) for mark, first, block in blocks] == [
         (7 << 33, 1000, 100),

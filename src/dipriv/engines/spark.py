@@ -20,7 +20,7 @@ spark.io.encryption.enabled where these are not trusted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -162,7 +162,7 @@ class Plan:
         try:
             return self._basis.fit(self._rows, self._bits.child("fit"))
         finally:
-            self._rows.forget()
+            self._numbered.forget()
 
 
 def prepare(
@@ -199,37 +199,36 @@ def prepare(
     read = frame.select(*(quoted(name) for name in frame.columns if name in {*noted, *keep}))
     book = None if ledger is None else ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     key = source(None).words(4).tobytes() if book is None else book.fingerprint_key()
-    numbered = Numbered.read(read, noted, key, holds_infinities=is_private)
-    account = None if book is None else _account(book, dataset, numbered, key)
-    held: dict[int, int] = {}
-    if apart:
-        split = split or new_split(None if is_private else account, holdout, None, bits)
-        held = numbered.held_rows(split)
-        check_sides(sum(held.values()), numbered.rows)
-    out = sum(held.values())
-    rows = SparkRows(numbered, out if apart else numbered.rows, split)
-    basis: fitting.Fitted | fitting.PrivatePlan
-    if isinstance(recipe, Private):
-        try:
+    with ExitStack() as unless_planned:
+        numbered = Numbered.read(read, noted, key, holds_infinities=is_private, packed=is_private)
+        unless_planned.callback(numbered.forget)
+        account = None if book is None else _account(book, dataset, numbered, key)
+        held: dict[int, int] = {}
+        if apart:
+            split = split or new_split(None if is_private else account, holdout, None, bits)
+            held = numbered.held_rows(split)
+            check_sides(sum(held.values()), numbered.rows)
+        out = sum(held.values())
+        rows = SparkRows(numbered, out if apart else numbered.rows, split)
+        basis: fitting.Fitted | fitting.PrivatePlan
+        if isinstance(recipe, Private):
             basis = fitting.plan_private(recipe, noise, epsilon, facts, declared, rows, apart=apart)
-        except BaseException:
-            rows.forget()
-            raise
-    else:
-        fitted_on = None
-        if public is not None:
-            fitted_on = public_rows(_local(public), recipe)
-        elif split is not None:
-            fitted_on = numbered.hold_out(split, out, names)
-            refuse_free_text(fitted_on, names, declared, keep)
-        basis = fitting.fit(as_rows_recipe(recipe), noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
-        basis.check(empty)
-    origin = Origin(where_from(recipe, public, apart), out, numbered.rows - out, by)
-    said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
-    parts = numbered.layout.parts
-    firsts = accumulate((part.rows - held.get(number, 0) for number, part in parts.items()), initial=0)
-    free = dict(zip(parts, firsts, strict=False))
-    return Plan(said, origin, tuple(keep), split, account, numbered, basis, rows, free, bits)
+        else:
+            fitted_on = None
+            if public is not None:
+                fitted_on = public_rows(_local(public), recipe)
+            elif split is not None:
+                fitted_on = numbered.hold_out(split, out, names)
+                refuse_free_text(fitted_on, names, declared, keep)
+            basis = fitting.fit(as_rows_recipe(recipe), noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
+            basis.check(empty)
+        origin = Origin(where_from(recipe, public, apart), out, numbered.rows - out, by)
+        said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
+        parts = numbered.layout.parts
+        firsts = accumulate((part.rows - held.get(number, 0) for number, part in parts.items()), initial=0)
+        free = dict(zip(parts, firsts, strict=False))
+        unless_planned.pop_all()
+        return Plan(said, origin, tuple(keep), split, account, numbered, basis, rows, free, bits)
 
 
 def _check_frame(frame: Any) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +25,8 @@ from dipriv.engines.spark_tasks import (
     HeldRows,
     HoldOut,
     Layout,
-    Packing,
+    Pack,
+    Packed,
     Part,
     Work,
     add_up,
@@ -54,34 +55,40 @@ class Numbered:
 
     frame: Any = field(repr=False)
     layout: Layout
+    packs: Any = field(repr=False)
+    _forget: ExitStack = field(repr=False)
 
     @classmethod
-    def read(cls, frame: Any, noted: tuple[str, ...], key: bytes, *, holds_infinities: bool) -> Numbered:
-        """The first reading: count, note, and refuse infinite numbers unless they are held to finite ones."""
+    def read(cls, frame: Any, noted: tuple[str, ...], key: bytes, *, holds_infinities: bool, packed: bool) -> Numbered:
+        """The first reading: count, note, and refuse infinite numbers unless they are held to finite ones.
+
+        Packed, the rows stay on the workers' disks as blocks of bytes, for the passes that learn a private reference.
+        """
+        from pyspark import StorageLevel
         from pyspark.sql import functions
 
         marker = next(name for name in _names() if name not in {column.lower() for column in frame.columns})
         marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
-        found = collected(marked, FirstReading(marker, noted, key, holds_infinities), FirstReading.schema).to_pylist()
-        if not found:
-            raise InputError("the table has no rows.", "Pass a table with at least one row.")
-        if odd := sorted({line["infinite"] for line in found} - {None}):
-            raise InputError(
-                f"column {odd[0]!r} has infinite numbers.",
-                "Leave these rows or the column out, or use the private reference.",
-            )
-        found.sort(key=lambda line: line["mark"])
-        firsts = accumulate((line["rows"] for line in found), initial=0)
-        parts = {
-            line["mark"]: Part(first, line["rows"], line["digests"]) for line, first in zip(found, firsts, strict=False)
-        }
-        if len(parts) < len(found):
-            raise InputError("two tasks read the same rows.", REPEATABLE)
-        return cls(marked, Layout(marker, noted, key, parts))
+        some = marked.select(*map(quoted, (*noted, marker)))
+        reading = FirstReading(marker, noted, key, holds_infinities, packed)
+        made, shared = mapped(some, reading, FirstReading.schema)
+        packs = made.rdd.map(tuple)
+        with ExitStack() as forget:
+            forget.callback(shared.destroy)
+            if packed:
+                forget.callback(packs.persist(StorageLevel.DISK_ONLY).unpersist)
+            with told():
+                found = sorted(packs.map(_without_data).collect())
+            layout = Layout(marker, noted, key, _parts(found))
+            return cls(marked, layout, packs, forget.pop_all() if packed else ExitStack())
 
     @property
     def rows(self) -> int:
         return self.layout.rows
+
+    def forget(self) -> None:
+        """Remove the blocks from the workers' disks."""
+        self._forget.close()
 
     def fingerprint(self, key: bytes) -> bytes:
         """16 bytes for all rows in their order, cut as they are, for a ledger's key that the layout has, too."""
@@ -115,10 +122,7 @@ class Numbered:
 
 @dataclass(frozen=True, eq=False)
 class SparkRows:
-    """The rows that a private reference is learned from; each pass is one job.
-
-    The first pass packs them into blocks of bytes on the workers' disks, for the others; `forget` removes these.
-    """
+    """The rows that a private reference is learned from, packed; each pass is one job."""
 
     numbered: Numbered
     count: int
@@ -126,13 +130,14 @@ class SparkRows:
 
     def total(self, count: Counter) -> list[Counts]:
         """The sums over all rows: of each task, then added up, on the workers where there are many."""
-        cores = self._cores
+        cores = task_cores(self.numbered.frame.sparkSession.sparkContext)
         with self._shared(count) as shared, told():
 
-            def sums(packs: Iterator[bytes]) -> Iterator[tuple[int, list[Counts]]]:
-                return sums_of(shared.value, cores, packs)
+            def sums(packs: Iterator[Pack]) -> Iterator[tuple[int, list[Counts]]]:
+                packed, counter = shared.value
+                return sums_of(packed, counter, cores, packs)
 
-            rows, found = self._packs.mapPartitions(sums).treeReduce(add_up)
+            rows, found = self.numbered.packs.mapPartitions(sums).treeReduce(add_up)
         if rows != self.count:
             raise InputError(f"there are {rows:,} rows now, {self.count:,} at the first reading.", REPEATABLE)
         return list(found)
@@ -140,12 +145,13 @@ class SparkRows:
     def labels(self, names: Sequence[str]) -> Labels:
         """All distinct labels, found by the workers."""
         asked = tuple(names)
+        with self._shared(asked) as shared, told():
 
-        def labels(packs: Iterator[bytes]) -> Iterator[tuple[int, str]]:
-            return labels_of(asked, packs)
+            def labels(packs: Iterator[Pack]) -> Iterator[tuple[int, str]]:
+                packed, asked = shared.value
+                return labels_of(packed, asked, packs)
 
-        with told():
-            found = self._packs.mapPartitions(labels).distinct().take(MOST_LABELS + 1)
+            found = self.numbered.packs.mapPartitions(labels).distinct().take(MOST_LABELS + 1)
         if len(found) > MOST_LABELS:
             raise SchemaError(
                 f"the columns {', '.join(map(repr, names))} have more than {MOST_LABELS:,} labels.",
@@ -157,33 +163,39 @@ class SparkRows:
             listed[asked[place]].append(label)
         return {name: distinct_labels(pa.array(labels, pa.string())) for name, labels in listed.items()}
 
-    def forget(self) -> None:
-        """Remove the blocks from the workers' disks."""
-        if "_packs" in self.__dict__:
-            self.__dict__.pop("_packs").unpersist()
-
-    @cached_property
-    def _packs(self) -> Any:
-        from pyspark import StorageLevel
-
-        made, _ = mapped(self.numbered.some(), Packing(self.numbered.layout, self.split), Packing.schema)
-        return made.rdd.map(_only).persist(StorageLevel.DISK_ONLY)
-
-    @property
-    def _cores(self) -> int:
-        return task_cores(self.numbered.frame.sparkSession.sparkContext)
-
     @contextmanager
     def _shared(self, thing: Any) -> Iterator[Any]:
-        shared = self.numbered.frame.sparkSession.sparkContext.broadcast(thing)
+        """What a pass needs, on the workers: which rows, and this."""
+        packed = Packed(self.numbered.layout, self.split)
+        shared = self.numbered.frame.sparkSession.sparkContext.broadcast((packed, thing))
         try:
             yield shared
         finally:
             shared.destroy()
 
 
-def _only(row: Any) -> bytes:
-    return bytes(row[0])
+def _without_data(pack: Pack) -> tuple[int, int, int, bytes, str]:
+    mark, place, rows, digest, infinite, _ = pack
+    return mark, place, rows, bytes(digest), infinite or ""
+
+
+def _parts(found: list[tuple[int, int, int, bytes, str]]) -> dict[int, Part]:
+    """Where each task's rows stand in the table, from what is known of its blocks, in their order."""
+    if not found:
+        raise InputError("the table has no rows.", "Pass a table with at least one row.")
+    if odd := sorted({infinite for *_, infinite in found} - {""}):
+        raise InputError(
+            f"column {odd[0]!r} has infinite numbers.",
+            "Leave these rows or the column out, or use the private reference.",
+        )
+    if len({block[:2] for block in found}) < len(found):
+        raise InputError("two tasks read the same rows.", REPEATABLE)
+    parts, first = dict[int, Part](), 0
+    for mark, blocks in groupby(found, key=itemgetter(0)):
+        sizes, digests = zip(*((rows, digest) for _, _, rows, digest, _ in blocks), strict=True)
+        parts[mark] = Part(first, sum(sizes), b"".join(digests))
+        first += sum(sizes)
+    return parts
 
 
 def task_cores(context: Any) -> int:

@@ -31,6 +31,8 @@ from dipriv.tables import Table
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
+Pack: TypeAlias = tuple[int, int, int, bytes, str | None, bytes]
+"""A block as `FirstReading` gives it."""
 BLOCK_ROWS = 1 << 16
 DIGEST_BYTES = 16
 REPEATABLE = (
@@ -80,25 +82,29 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class FirstReading:
-    """Counts the rows of a task and notes their fingerprints: one row; `infinite` names a column."""
+    """Counts the rows of each block and notes its fingerprint; `infinite` names a column. One row a block.
+
+    Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
+    bytes some ten times as fast as its cells.
+    """
 
     marker: str
     noted: tuple[str, ...]
     key: bytes = field(repr=False)
     holds_infinities: bool
-    schema = "mark long, rows long, digests binary, infinite string"
+    packed: bool
+    schema = "mark long, place long, rows long, digest binary, infinite string, data binary"
 
     def __call__(self, batches: Batches) -> Batches:
-        first, rows, digests, infinite = 0, 0, b"", None
-        for mark, block in _blocks(batches, self.marker):
-            first, rows = mark, rows + block.num_rows
-            digests += _digest(block, self.noted, self.key)
-            if not self.holds_infinities and infinite is None:
+        for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
+            infinite = None
+            if not self.holds_infinities:
                 infinite = next((name for name in self.noted if _is_infinite(block.column(name))), None)
-        if rows:
+            data = _to_bytes(block.select(list(self.noted))) if self.packed else b""
+            row = mark, place, block.num_rows, _digest(block, self.noted, self.key), infinite, data
             yield pa.record_batch(
-                [pa.array([first]), pa.array([rows]), pa.array([digests]), pa.array([infinite], pa.string())],
-                names=["mark", "rows", "digests", "infinite"],
+                [pa.array([value], pa.string() if value is None else None) for value in row],
+                names=["mark", "place", "rows", "digest", "infinite", "data"],
             )
 
 
@@ -131,30 +137,31 @@ class HoldOut:
 
 
 @dataclass(frozen=True, eq=False)
-class Packing:
-    """The rows that a private reference is learned from, all of them or those that are held out: bytes for each block.
-
-    Spark hands over a block of bytes some ten times as fast as its cells, and learning takes about ten passes.
-    """
+class Packed:
+    """Which of the packed rows a private reference is learned from: all of them, or those that are held out."""
 
     layout: Layout
     split: Split | None
-    schema = "data binary"
 
-    def __call__(self, batches: Batches) -> Batches:
-        for _, first, table in self.layout.blocks(batches):
-            block = table.native
+    def tables(self, packs: Iterable[Pack]) -> Iterator[Table]:
+        """The rows of these blocks. A block that had to be packed again must be the same as at first."""
+        for mark, place, _, digest, _, data in packs:
+            part, start = self.layout.parts.get(mark, Part(0, 0, b"")), place * DIGEST_BYTES
+            first = part.first + place * BLOCK_ROWS
+            if digest != part.digests[start : start + DIGEST_BYTES]:
+                raise _changed(f"rows from number {first} on are not those of the first reading")
+            block = pa.ipc.open_stream(data).read_all().combine_chunks()
             if self.split is not None:
-                block = block.filter(pa.array(self.split.held_out(table, first)))
+                block = block.filter(pa.array(self.split.held_out(tables.read(block), first)))
             if block.num_rows:
-                yield pa.record_batch([pa.array([_to_bytes(block)], pa.binary())], names=["data"])
+                yield tables.read(block).holding_infinities()
 
 
-def sums_of(count: Counter, cores: int, packs: Iterable[bytes]) -> Iterator[tuple[int, list[Counts]]]:
+def sums_of(packed: Packed, count: Counter, cores: int, packs: Iterable[Pack]) -> Iterator[tuple[int, list[Counts]]]:
     """How many rows a task has, and the counts of them all; nothing where there are none."""
     rows, sums = 0, list[Counts]()
     with _as_worker(cores):
-        for table in _unpacked(packs):
+        for table in packed.tables(packs):
             rows, sums = rows + table.rows, added(sums, count(table))
     if rows:
         yield rows, sums
@@ -165,11 +172,11 @@ def add_up(one: tuple[int, list[Counts]], other: tuple[int, list[Counts]]) -> tu
     return one[0] + other[0], added(one[1], other[1])
 
 
-def labels_of(names: tuple[str, ...], packs: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def labels_of(packed: Packed, names: tuple[str, ...], packs: Iterable[Pack]) -> Iterator[tuple[int, str]]:
     """(number of the column, label): the labels that a task's rows have, each once."""
     seen: Labels = {}
     with _as_worker(1):
-        for table in _unpacked(packs):
+        for table in packed.tables(packs):
             seen = merged(seen, labels_in(table, names))
     for place, name in enumerate(seen):
         yield from ((place, label) for label in seen[name].to_pylist())
@@ -258,8 +265,3 @@ def _to_bytes(block: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, block.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(block)
     return bytes(sink.getvalue())
-
-
-def _unpacked(packs: Iterable[bytes]) -> Iterator[Table]:
-    for pack in packs:
-        yield tables.read(pa.ipc.open_stream(pack).read_all().combine_chunks()).holding_infinities()
