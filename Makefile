@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/peers/.installed
+ANONYMETER := .venv/anonymeter/.installed
 
-.PHONY: help setup demo test lint reproduce bench quality spark clean
+.PHONY: help setup demo test lint reproduce bench quality audit scale clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,14 +49,23 @@ quality: $(STAMP) $(PEERS)  ## the private reference beside peers (or PARTS="ban
 	if [ -e $(PEERS) ]; then .venv/peers/bin/python -m benchmarks.quality $(PARTS); \
 		else $(BIN)/python -m benchmarks.quality $(PARTS); fi
 
-spark: $(STAMP)  ## Spark: a killed worker, and the speed on many rows (or ROWS=5000000); writes docs/scale.json
-	$(BIN)/python -m benchmarks.spark $(if $(ROWS),--rows $(ROWS))
+audit: $(STAMP) $(PEERS) $(ANONYMETER)  ## bounds, attacks, judges, fuzzing (or PARTS="judges"); writes docs/audit.md
+	$(BIN)/python -m benchmarks.audit $(PARTS)
+
+scale: $(STAMP)  ## Spark, a killed worker, 100,000 clients (or ROWS=5000000); writes docs/scale.md
+	$(BIN)/python -m benchmarks.scale $(if $(ROWS),--rows $(ROWS))
 
 # the peers pin older versions of what development uses, so they get an environment of their own
 $(PEERS): pyproject.toml
 	$(PYTHON) -m venv .venv/peers
 	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas,experiments,peers]" \
 		&& touch $(PEERS) || echo "The peers could not be installed and are left out."
+
+# anonymeter needs numpy 1, dipriv numpy 2: they meet in files only
+$(ANONYMETER):
+	$(PYTHON) -m venv .venv/anonymeter
+	@.venv/anonymeter/bin/python -m pip install --quiet --disable-pip-version-check "anonymeter==1.1.*" \
+		&& touch $(ANONYMETER) || echo "Anonymeter could not be installed: its judgement is left out."
 
 clean:  ## remove what the other targets made
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis

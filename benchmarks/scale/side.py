@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.spark.processes import executors
-from benchmarks.spark.table import COLUMNS
+from benchmarks.scale.processes import executors
+from benchmarks.scale.table import COLUMNS
 
 EPSILON = 2.0
 MOVED = {
@@ -109,6 +109,7 @@ def _session(master: str, log: Path) -> Any:
         spark_master=master,
         spark_ui_enabled="false",
         spark_driver_memory="2g",
+        spark_python_unix_domain_socket_enabled="true",  # the network of the machine can come to a standstill
         spark_sql_files_maxPartitionBytes=str(1 << 20 if "cluster" in master else 1 << 27),
         spark_sql_files_openCostInBytes="0",
         spark_eventLog_enabled="true",

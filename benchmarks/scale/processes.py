@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
+
+
+def memory() -> float:
+    """The machine's memory in GB."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
 def descendants(root: int) -> dict[int, str]:
