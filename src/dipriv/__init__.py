@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dipriv import codecs, kernels, local, references
+    from dipriv import audit, codecs, kernels, local, references
     from dipriv.errors import DiprivError, DisclosureError, InputError, ReferenceRowsError, SchemaError
     from dipriv.estimator import DIP
     from dipriv.guarantee import Guarantee
@@ -39,7 +39,7 @@ _HOMES = {
     "infer_schema": "release",
     "privatize": "release",
 }
-_MODULES = ("codecs", "kernels", "local", "references")
+_MODULES = ("audit", "codecs", "kernels", "local", "references")
 
 __all__ = [
     "DIP",
@@ -60,6 +60,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Split",
+    "audit",
     "codecs",
     "infer_schema",
     "kernels",

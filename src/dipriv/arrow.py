@@ -193,7 +193,9 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 
 def _is_short_decimal(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_decimal(arrow_type)) and arrow_type.precision <= _MOST_DIGITS
+    if not pt.is_decimal(arrow_type):
+        return False
+    return bool(arrow_type.precision <= _MOST_DIGITS and abs(arrow_type.scale) <= _MOST_DIGITS)
 
 
 def _tick(arrow_type: pa.DataType) -> int:

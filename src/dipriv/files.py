@@ -1,16 +1,17 @@
 """Tables in files: CSV, TSV, Parquet and Arrow in, the same out, as streams of Arrow batches.
 
-A `Source` can be read as often as needed. A `Sink` appears whole under its name or not at all: it is written beside
-it, forced to disk, and renamed. Messages name files, columns and row numbers, never a cell.
+A `Source` can be read as often as needed. It may come from anybody: what is read from a binary file is checked in full
+before it is used, and what a small file unfolds to is limited. A `Sink` appears whole under its name or not at all: it
+is written beside it, forced to disk, and renamed. Messages name files, columns and row numbers, never a cell.
 """
 
 from __future__ import annotations
 
-import errno
+import io
 import os
 import re
-import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,12 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from dipriv.errors import InputError
+from dipriv.errors import DiprivError, InputError
+from dipriv.foreign import BATCH_ROWS, check_width, checked, memory, rows_at_once
+from dipriv.formulas import as_text, escaped, formula_names, formulas_in
+from dipriv.writing import check_name, create, part_of, publish_part
+
+__all__ = ["BATCH_ROWS", "MisfitError", "Sink", "Source", "part_of", "publish_part", "write_text"]
 
 Format: TypeAlias = Literal["csv", "tsv", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("csv", "tsv", "parquet", "arrow")
@@ -36,8 +42,13 @@ EXTENSIONS: dict[str, Format] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+NOTE = ".dipriv.json"
+"""The note on what is promised has the name of the output and this ending."""
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-BLOCK_BYTES, BATCH_ROWS = 1 << 24, 1 << 18
+BLOCK_BYTES = 1 << 24
+LARGEST_UNPACKED = 1 << 30
+"""A compressed Parquet or Arrow file is unpacked whole before it is read; a CSV file is not, and may be longer."""
+_FIRST_LINE = re.compile(rb"""(?:[^"\r\n]++|"[^"]*+")*+""")
 WIDER = {pa.null(): pa.int64(), pa.int64(): pa.float64(), pa.float64(): pa.string()}
 """What a CSV column becomes when a later cell does not fit the type that the first block suggested; else text."""
 
@@ -82,25 +93,28 @@ class Source:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, batch by batch, from the start; refuses a file that changed since it was opened."""
-        with _told(self.name), self._stream() as stream:
+        with _told(self.name), _whatever(self.name), self._stream() as stream:
             if self.path is not None and _stamp(self.path) != self.stamp:
                 raise InputError(f"{self.name} changed while it was read.", "Give the command again.")
-            if self.format == "parquet":
-                yield from pq.ParquetFile(stream).iter_batches(BATCH_ROWS)
-            elif self.format == "arrow":
-                yield from _arrow_batches(stream)
-            else:
+            if self.format in ("csv", "tsv"):
                 yield from self._csv(stream)
+                return
+            for batch in _parquet_batches(stream) if self.format == "parquet" else _arrow_batches(stream):
+                yield checked(self.name, batch)
 
     def read(self) -> pa.Table:
         """All rows at once, CSV types settled."""
         source = self
         while True:
             batches: list[pa.RecordBatch] = []
+            room = memory()
             try:
                 for batch in source.batches():
                     source = source.settled(batch) if not batches else source
                     batches.append(batch)
+                    room -= batch.nbytes
+                    if room < 0:
+                        raise InputError(f"{self.name} does not fit the memory of this machine.", "Give fewer rows.")
             except MisfitError as misfit:
                 source = source.widened(misfit.column)
                 continue
@@ -124,7 +138,9 @@ class Source:
 
     def widened(self, column: int) -> Source:
         """The same source with a wider type for one of its CSV columns."""
-        name = self.names[column]
+        name = self.names[column] if column < len(self.names) else ""
+        if self.types.get(name, pa.string()) == pa.string():  # nothing is wider, and to try again would never end
+            raise InputError(f"{self.name}: column {column} cannot be read.", "Repair the file.")
         wider = WIDER.get(self.types[name], pa.string())
         return replace(self, types=MappingProxyType({**self.types, name: wider}))
 
@@ -136,10 +152,31 @@ class Source:
                 yield raw
             else:
                 with pa.CompressedInputStream(raw, self.compression) as stream:
-                    yield stream if self.format in ("csv", "tsv") else pa.BufferReader(stream.read())
+                    yield stream if self.format in ("csv", "tsv") else pa.BufferReader(self._unpacked(stream))
+
+    def _unpacked(self, stream: Any) -> pa.Buffer:
+        unpacked = bytearray()
+        while piece := stream.read(BLOCK_BYTES):
+            unpacked += piece
+            if len(unpacked) > LARGEST_UNPACKED:
+                raise InputError(
+                    f"{self.name} unpacks to more than {LARGEST_UNPACKED >> 20:,} MB.",
+                    "Unpack it first, and give the unpacked file.",
+                )
+        return pa.py_buffer(unpacked)
+
+    def _separators(self) -> int:
+        """How many there are in the first line, before Arrow makes a column for each."""
+        separator = b"\t" if self.format == "tsv" else b","
+        with self._stream() as stream:
+            block = stream.read(BLOCK_BYTES).lstrip(b"\r\n")
+        found = _FIRST_LINE.match(block)
+        return found[0].count(separator) if found else 0
 
     def _csv(self, stream: Any) -> Iterator[pa.RecordBatch]:
         try:
+            if not self.names:
+                check_width(self.name, self._separators() + 1)
             reader = self._csv_reader(stream)
             _check_header(self.name, reader.schema.names)
             if odd := [field.name for field in reader.schema if pa.types.is_binary(field.type)]:
@@ -156,31 +193,24 @@ class Source:
                 raise self._ragged() from None
             raise
 
-    def _csv_reader(self, stream: Any, *, on_ragged: Any = None) -> Any:
+    def _csv_reader(self, stream: Any, *, threads: bool = True) -> Any:
         return pacsv.open_csv(
             stream,
-            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=on_ragged is None),
-            parse_options=pacsv.ParseOptions(
-                delimiter="\t" if self.format == "tsv" else ",",
-                newlines_in_values=True,
-                invalid_row_handler=on_ragged,
-            ),
+            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads),
+            parse_options=pacsv.ParseOptions(delimiter="\t" if self.format == "tsv" else ",", newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(column_types=dict(self.types)),
         )
 
     def _ragged(self) -> InputError:
         """Where the first row with too many or too few columns is: read again on one thread, which counts rows."""
-        found: list[Any] = []
-
-        def seen(row: Any) -> str:
-            found.append(row)
-            return "error"
-
-        with suppress(pa.ArrowInvalid), self._stream() as stream:
-            for _ in self._csv_reader(stream, on_ragged=seen):
-                pass
-        where = f"row {found[0].number}" if found and found[0].number is not None else "a row"
-        counts = f"{found[0].actual_columns} columns, not {found[0].expected_columns}" if found else "another width"
+        where, counts = "a row", "another width"
+        try:
+            with self._stream() as stream:
+                for _ in self._csv_reader(stream, threads=False):
+                    pass
+        except pa.ArrowInvalid as error:
+            if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error)):
+                where, counts = f"row {found[1]}", f"{found[3]} columns, not {found[2]}"
         return InputError(
             f"{self.name}: {where} has {counts}.", "Repair the row, or quote cells that hold the separator."
         )
@@ -195,27 +225,50 @@ class Sink:
     format: Format
     compression: str | None = None
     force: bool = False
+    escape_formulas: bool = False
+    formulas: Counter[str] = field(default_factory=Counter)
+    """How many of the texts written, names included, a spreadsheet would take for formulas, by column; CSV only."""
     _part: Path | None = field(init=False, repr=False, default=None)
     _file: Any = field(init=False, repr=False, default=None)
     _stream: Any = field(init=False, repr=False, default=None)
     _writer: Any = field(init=False, repr=False, default=None)
+    _schema: Any = field(init=False, repr=False, default=None)
 
     @classmethod
-    def open(cls, path: str | Path, format: str | None = None, *, force: bool = False) -> Sink:
-        """A file by its path, or the standard output for "-"."""
+    def open(
+        cls, path: str | Path, format: str | None = None, *, force: bool = False, escape_formulas: bool = False
+    ) -> Sink:
+        """A file by its path, or the standard output for "-". A link is a file that exists: never what it points to."""
         if str(path) == "-":
-            return cls("standard output", None, _format_of("-", format)[0])
+            return cls("standard output", None, _format_of("-", format)[0], escape_formulas=escape_formulas)
         file = Path(path)
         kind, compression = _format_of(file.name, format)
         if file.is_dir():
             raise InputError(f"{file} is a folder.", "Give the name of a file.")
-        if file.exists() and not force:
+        if os.path.lexists(file) and not force:
             raise InputError(f"{file} exists.", "Choose another name, or replace it with --force.")
         if not file.parent.is_dir():
             raise InputError(f"the folder {file.parent} does not exist.", "Make it, or choose another.")
         if file.exists() and not file.is_file():
             raise InputError(f"{file} is not a plain file.", "Give the name of a file.")
-        return cls(file.name, file, kind, compression, force)
+        if Path(f"{file}{NOTE}").is_dir():
+            raise InputError(f"{file}{NOTE} is a folder; a note is to be written there.", "Choose another name.")
+        check_name(file, NOTE)
+        return cls(file.name, file, kind, compression, force, escape_formulas)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse, before anything is spent, columns of types that the format cannot hold."""
+        for column in schema:
+            try:
+                empty = pa.record_batch([pa.array([], column.type)], [column.name])
+                with self._writer_of(io.BytesIO(), (self._as_text(empty) if self._is_text else empty).schema):
+                    pass
+            except (pa.ArrowException, NotImplementedError):
+                raise InputError(
+                    f"column {column.name!r} has a type that {self.format} files cannot hold.",
+                    "Drop it, or write another format.",
+                ) from None
+        self.formulas.clear()
 
     def __enter__(self) -> Sink:
         with _told(self.name):
@@ -223,7 +276,7 @@ class Sink:
                 self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
             else:
                 self._part = part_of(self.path)
-                self._file = self._part.open("xb")
+                self._file = create(self._part)
             raw = pa.PythonFile(self._file, "w")
             self._stream = raw if self.compression is None else pa.CompressedOutputStream(raw, self.compression)
         return self
@@ -231,8 +284,10 @@ class Sink:
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; the first batch settles the columns."""
         with _told(self.name):
-            if self._writer is None:
-                self._writer = self._new_writer(batch.schema)
+            if self._is_text:
+                batch = self._as_text(batch)
+            if self._writer is None or (self._is_text and batch.schema != self._schema):
+                self._writer, self._schema = self._writer_of(self._stream, batch.schema), batch.schema
             self._writer.write_batch(batch)
 
     def publish(self) -> None:
@@ -252,14 +307,32 @@ class Sink:
         if self._part is not None:
             self._part.unlink(missing_ok=True)
 
-    def _new_writer(self, schema: pa.Schema) -> Any:
+    @property
+    def _is_text(self) -> bool:
+        return self.format in ("csv", "tsv")
+
+    def _as_text(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch as a text file holds it; formulas are counted, and escaped if that is asked for."""
+        names, columns = batch.schema.names, [as_text(array) for array in batch.columns]
+        titled = formula_names(names)
+        if self._writer is None:
+            self.formulas.update(titled)
+        if len(columns) == 1 and columns[0].null_count:  # an empty line is no row to most readers, but "" is
+            columns = [columns[0].cast(pa.large_string()).fill_null("")]
+        for place, array in enumerate(columns):
+            if (found := formulas_in(array)) is not None:
+                self.formulas[names[place]] += int(found.sum())
+                columns[place] = escaped(array, found) if self.escape_formulas else array
+        return pa.record_batch(columns, [f"'{x}" if self.escape_formulas and x in titled else x for x in names])
+
+    def _writer_of(self, stream: Any, schema: pa.Schema) -> Any:
         if self.format == "parquet":
-            return pq.ParquetWriter(self._stream, schema, compression="zstd")
+            return pq.ParquetWriter(stream, schema, compression="zstd")
         if self.format == "arrow":
-            return pa.ipc.new_file(self._stream, schema)
-        return pacsv.CSVWriter(
-            self._stream, schema, write_options=pacsv.WriteOptions(delimiter="\t" if self.format == "tsv" else ",")
-        )
+            return pa.ipc.new_file(stream, schema)
+        separator = "\t" if self.format == "tsv" else ","
+        options = pacsv.WriteOptions(include_header=self._writer is None, delimiter=separator)
+        return pacsv.CSVWriter(stream, schema, write_options=options)
 
 
 def _check_header(name: str, columns: list[str]) -> None:
@@ -286,46 +359,13 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def part_of(path: Path) -> Path:
-    """A name beside the final one, of a file that is not finished."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-
-
-def publish_part(part: Path, path: Path, *, replace: bool = True) -> None:
-    """Force a finished file to disk and give it its name, in one step; what is there is replaced, or an error."""
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
-    if replace:
-        part.replace(path)
-    else:
-        _name(part, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _name(part: Path, path: Path) -> None:
-    """Give a file a name that nobody has, even if somebody else was faster."""
-    try:
-        os.link(part, path)
-        part.unlink()
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        part.replace(path)
-
-
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """A text file that appears whole or not at all."""
     part = part_of(path)
     try:
         with _told(path.name):
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-                file.write(text)
+            with create(part, mode) as file:
+                file.write(text.encode("utf-8", "replace"))
             publish_part(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -352,6 +392,11 @@ def _format_of(name: str, told: str | None) -> tuple[Format, str | None]:
     return next(kind for kind in (found, told) if kind is not None), compression
 
 
+def _parquet_batches(stream: Any) -> Iterator[pa.RecordBatch]:
+    file = pq.ParquetFile(stream)
+    yield from file.iter_batches(rows_at_once(file, stream))
+
+
 def _arrow_batches(stream: Any) -> Iterator[pa.RecordBatch]:
     magic = stream.read(6)
     stream.seek(0)
@@ -371,10 +416,23 @@ def _told(name: str) -> Iterator[None]:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else _plain(str(error))
         raise InputError(f"{name}: {reason}.", "Check the file, its folder and the space on the disk.") from None
+    except MemoryError:
+        raise InputError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None
     except (pa.ArrowException, UnicodeError) as error:
         raise InputError(
             f"{name}: {_plain(str(error))}.", "Repair the file, or say its format with --format."
         ) from None
+
+
+@contextmanager
+def _whatever(name: str) -> Iterator[None]:
+    """Any other error while a file is read: of types that other packages registered with Arrow, for example."""
+    try:
+        yield
+    except (DiprivError, MisfitError, OSError, MemoryError, UnicodeError, pa.ArrowException):
+        raise
+    except Exception as error:
+        raise InputError(f"{name}: {_plain(str(error))}.", "Repair the file.") from None
 
 
 def _plain(text: str) -> str:

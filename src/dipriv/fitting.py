@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from dipriv.columns import FittedColumn, fit_columns, refuse_nulls
 from dipriv.errors import InputError, ReferenceRowsError
 from dipriv.jit import announce_compilation
 from dipriv.kernels import Kernel, KernelRecipe, Margin
-from dipriv.mechanism import Chain, compose, encode
+from dipriv.mechanism import Chain, Mechanism, compose, encode
 from dipriv.private.domains import Domain, domains
 from dipriv.private.learn import learn
 from dipriv.private.rows import Rows
@@ -70,6 +71,15 @@ class Fitted:
         """What each column was taken as."""
         return Schema({column.name: column.kind for column in self.columns})
 
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The arrows composed, once for all tables: exact matrices take long to build."""
+        return compose(self._codecs, self.reference, self.kernel, self.order)
+
+    @property
+    def _codecs(self) -> tuple[Codec, ...]:
+        return tuple(column.codec for column in self.columns)
+
     def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False, first: int = 0) -> Any:
         """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
         table = table.holding_infinities() if self.holds_infinities else table
@@ -78,8 +88,6 @@ class Fitted:
         if not self.nulls_have_mass:
             refuse_nulls(list(zip(self.names, cells, strict=True)))
         groups = self._groups_of(table)
-        codecs = tuple(column.codec for column in self.columns)
-        mechanism = compose(codecs, self.reference, self.kernel, self.order)
 
         def privatize(rows: slice, number: int) -> list[Cells]:
             """Release the selected ones of these rows, the first of which is the number-th."""
@@ -87,9 +95,9 @@ class Fitted:
             if table.selected is not None:
                 here = [column.take(table.selected[rows]) for column in here]
             if groups is None:
-                return mechanism.privatize(here, bits, first + number)
+                return self.mechanism.privatize(here, bits, first + number)
             reference = self.reference.at(groups[number : number + len(here[0])])
-            return Chain(codecs, reference, self.kernel, self.order).privatize(here, bits, first + number)
+            return Chain(self._codecs, reference, self.kernel, self.order).privatize(here, bits, first + number)
 
         released = in_chunks(privatize, len(cells[0]), table.selected, len(self.order), progress)
         labelled = {column.name: (part, column.labels) for column, part in zip(self.columns, released, strict=True)}

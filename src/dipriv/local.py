@@ -1,11 +1,11 @@
 """Privacy where the data is (appendix S3): a public reference is exported, and each owner privatizes its own record.
 
-The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1).
+The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1). A
+file may come from anybody: whatever is in it, the mechanism that is loaded keeps the ε that it states, or is refused.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,36 @@ import pyarrow as pa
 
 from dipriv import state, tables
 from dipriv.columns import FittedColumn
-from dipriv.errors import InputError
+from dipriv.errors import DiprivError, InputError
 from dipriv.fitting import Fitted
-from dipriv.guarantee import Guarantee
+from dipriv.guarantee import Guarantee, check_epsilon
+from dipriv.kernels import ColumnsKernel, JointKernel, LaplaceKernel
 from dipriv.randomness import Rng, source
+from dipriv.references import Cubes, Independent, LevelsLaw, Network, Normal
+from dipriv.writing import write_whole
+
+FORMAT = 2
+MOST_LEVELS = 512
+"""Of a column that is alone or independent, in a file with the laplace kernel."""
+_SAID = {
+    "protects": "the owner of a record, from everyone else, the collector included",
+    "model": "local",
+    "unit": "one record",
+    "neighbours": "any two records",
+    "delta": 0.0,
+}
+"""What every exported promise says: a file that says it otherwise is not one of ours."""
+_ONCE = "the record is privatized once, where it is: each further release of it adds its ε"
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "columns": tuple,
+    "reference": (Cubes, Independent, Network, Normal),
+    "kernel": (ColumnsKernel, JointKernel, LaplaceKernel),
+    "order": tuple,
+    "nulls_have_mass": bool,
+    "declared": tuple,
+    "holds_infinities": bool,
+    "guarantee": Guarantee,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +69,7 @@ class Local:
             raise InputError(
                 f"the record has {len(set(record) & set(names))} of the {len(names)} columns of the reference and "
                 f"{len(set(record) - set(names))} others.",
-                f"Give exactly these: {', '.join(names)}.",
+                f"Give exactly these: {', '.join(map(repr, names))}.",
             )
         arrays = []
         for column in self.fitted.columns:
@@ -63,7 +89,7 @@ class Local:
 def save(path: str | Path, fitted: Fitted, promise: Guarantee) -> None:
     """Write a public reference. The caller has made sure that it is public."""
     content = {
-        "format": 1,
+        "format": FORMAT,
         "columns": tuple(_without_categories(column) for column in fitted.columns),
         "reference": fitted.reference,
         "kernel": fitted.kernel,
@@ -73,11 +99,7 @@ def save(path: str | Path, fitted: Fitted, promise: Guarantee) -> None:
         "holds_infinities": fitted.holds_infinities,
         "guarantee": promise,
     }
-    data = state.dump(content)
-    path = Path(path)
-    partial = path.with_name(path.name + ".part")
-    partial.write_bytes(data)
-    partial.replace(path)
+    write_whole(Path(path), state.dump(content))
 
 
 def _without_categories(column: FittedColumn) -> FittedColumn:
@@ -85,16 +107,90 @@ def _without_categories(column: FittedColumn) -> FittedColumn:
     return replace(column, facts=replace(column.facts, labels=None, label_values=None))
 
 
-def load(path: str | Path, rng: Rng = None) -> Local:
-    """Read a reference that `DIP.export_local` wrote. A seed is for experiments and voids the guarantee."""
-    content = state.load(Path(path).read_bytes())
+def load(path: str | Path, rng: Rng = None, *, largest: int = state.LARGEST) -> Local:
+    """Read a reference that `DIP.export_local` wrote. A seed is for experiments and voids the guarantee.
+
+    The file is data, never code, and is checked in full before it is used. `largest` limits what it may unpack to, in
+    bytes. What is promised follows from the kernel in the file; whether the reference suits the records does not, so
+    take files from those whom you trust to know the distribution.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} is not a file.", "Check the path.")
+    if path.stat().st_size > largest:
+        raise InputError(f"{path.name} has more than {largest:,} bytes.", "Load it with a larger limit, largest=...")
+    return read(path.read_bytes(), rng, largest=largest)
+
+
+def read(data: bytes, rng: Rng = None, *, largest: int = state.LARGEST) -> Local:
+    """The same from the bytes of a file."""
+    content = state.load(data, largest)
     try:
-        if content.pop("format") != 1:
-            raise InputError("the file has a newer format than this version of dipriv reads.", "Upgrade dipriv.")
+        if (written := content.pop("format")) != FORMAT:
+            raise InputError(
+                f"the file has format {written!r:.20}, and this version of dipriv reads {FORMAT}.",
+                "Export it again, with the same version of dipriv.",
+            )
+        if content.keys() != _TYPES.keys() or not all(isinstance(content[name], of) for name, of in _TYPES.items()):
+            raise _not_ours()
         promise = replace(content.pop("guarantee"), secure_randomness=rng is None)
         fitted = Fitted(**content)
-        if not 0 < fitted.kernel.epsilon <= promise.epsilon < math.inf:
-            raise InputError("the file's kernel spends more than its guarantee says.", "Export it again.")
+        _check_parts(fitted)
+        _check_matrix(fitted)
+        _check_promise(promise, fitted.kernel.epsilon)
         return Local(fitted, promise, rng)
-    except (KeyError, TypeError, AttributeError):
-        raise InputError("this is not a file that dipriv exported.", "Export it again with export_local.") from None
+    except DiprivError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise _not_ours() from None
+
+
+def _check_parts(fitted: Fitted) -> None:
+    """The parts are sound one by one; here, that they belong together."""
+    columns, reference = fitted.columns, fitted.reference
+    names = [column.name for column in columns if isinstance(column, FittedColumn)]
+    width = len(fitted.order)
+    of_v = [column.codec for column in columns for _ in range(column.codec.dims)]
+    chained = [of_v[position] for position in fitted.order]
+    if isinstance(reference, Independent):
+        fits = len(reference.laws) == width == len(columns) and fitted.order == tuple(range(width))
+        fits = fits and all(
+            law.probabilities.size == getattr(codec, "states", 0)
+            for law, codec in zip(reference.laws, chained, strict=True)
+            if isinstance(law, LevelsLaw)
+        )
+    elif isinstance(reference, Network):
+        states = [len(node.group_of) for node in reference.nodes]
+        fits = states == [getattr(codec, "states", 0) for codec in chained]
+    else:
+        fits = width == (len(reference.mean) if isinstance(reference, Normal) else reference.rest.shape[1] + 1)
+    numbered = all(type(position) is int for position in fitted.order)  # True and False would select columns, too
+    if not fits or not numbered or len(set(names)) < max(1, len(columns)) or not set(fitted.declared) <= set(names):
+        raise InputError(
+            "the columns, the reference and the kernel of the file do not fit together.", "Export it again."
+        )
+
+
+def _check_matrix(fitted: Fitted) -> None:
+    """The laplace kernel makes a matrix of a column's levels for each table: it takes the square of their number."""
+    laws = fitted.reference.laws if isinstance(fitted.reference, Independent) else ()
+    states = max((law.probabilities.size for law in laws if isinstance(law, LevelsLaw)), default=0)
+    if isinstance(fitted.kernel, LaplaceKernel) and states > MOST_LEVELS:
+        raise InputError(
+            f"the file has a column of {states:,} levels, more than {MOST_LEVELS} for the laplace kernel.",
+            "Export it with the optimal kernel.",
+        )
+
+
+def _check_promise(promise: Guarantee, spent: float) -> None:
+    """No less than what the kernel spends, about a record, and in our words."""
+    if not spent <= check_epsilon(promise.epsilon):
+        raise InputError("the file's kernel spends more than its guarantee says.", "Export it again.")
+    if any(getattr(promise, name) != said for name, said in _SAID.items()) or _ONCE not in promise.conditions:
+        raise InputError(
+            "the file's guarantee is not that of a record that is privatized by itself.", "Export it again."
+        )
+
+
+def _not_ours() -> InputError:
+    return InputError("this is not a file that dipriv exported.", "Export it again with export_local.")

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,7 +26,7 @@ from dipriv import __version__, fitting, tables
 from dipriv.account import Account, open_account
 from dipriv.errors import InputError
 from dipriv.fidelity import expected_fidelity
-from dipriv.files import MisfitError, Sink, Source, write_text
+from dipriv.files import NOTE, MisfitError, Sink, Source, write_text
 from dipriv.fitting import Fitted
 from dipriv.guarantee import Guarantee, check_epsilon
 from dipriv.identifying import refuse_free_text
@@ -50,10 +51,13 @@ from dipriv.release import (
 )
 from dipriv.schema import Schema
 from dipriv.split import Split
+from dipriv.state.fields import check_fields
+from dipriv.state.sound import is_sound
 from dipriv.tables import Mask, Table
 from dipriv.unit import Unit
 
 REPORT_ROWS = 200_000
+LARGEST_NOTE = 1 << 24
 TYPES_READ = "the types of the file's columns, which were read from all its rows, are public"
 Tick = Callable[[str, int, int | None], None]
 """Called with what is being done, rows done so far, and all rows where they are known."""
@@ -92,11 +96,16 @@ class Published:
     columns: dict[str, str]
     dataset: str | None = None
     fidelity: dict[str, float] = field(default_factory=dict)
+    formulas: dict[str, int] = field(default_factory=dict)
+    """How many released texts of a column a spreadsheet would take for formulas; a fact about the release."""
+    escaped: bool = False
+    """Whether these have an apostrophe before them."""
     sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data without a private value, as in the file beside the output."""
-        return {
+        formulas = {"formulas": {"texts": self.formulas, "escaped": self.escaped}} if self.formulas else {}
+        return formulas | {
             "dipriv": __version__,
             "guarantee": self.guarantee.to_dict(),
             "rows": {"read": self.rows, "cut": self.cut, "released": self.released},
@@ -131,6 +140,7 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
     names = select(stream.first, None, request.keep, aside=(request.unit,))
     declared = as_schema(None if request.schema is None else without_columns(request.schema, aside), names)
     facts = [stream.first.column(name) for name in names]
+    sink.check(pa.schema([column for column in stream.first.native.schema if column.name in {*names, *request.keep}]))
     split = None
     is_private = isinstance(recipe, Private)
     if holds_out(recipe, request.public, request.holdout):
@@ -158,6 +168,7 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
         kinds = {name: schema[name].name + (" (declared)" if name in declared else "") for name in schema}
         done = replace(done, columns=kinds, fidelity=expected_fidelity(fitted))
         sample = _last_pass(request, stream, sink, fitted, split, chosen, bits, done, tick, sampled)
+        done = replace(done, formulas=dict(sink.formulas), escaped=sink.escape_formulas)
         finish(sink, done)
         spent(released)
     return replace(done, sample=sample)
@@ -334,9 +345,9 @@ def finish(sink: Output, done: Published) -> None:
     if sink.path is None:
         sink.publish()
         return
-    note = sink.path.with_name(f"{sink.path.name}.dipriv.json")
+    note = sink.path.with_name(sink.path.name + NOTE)
     text = json.dumps(done.to_dict(), indent=2, ensure_ascii=False) + "\n"
-    if sink.path.exists():
+    if os.path.lexists(sink.path):
         note.unlink(missing_ok=True)
         sink.publish()
         write_text(note, text)
@@ -345,9 +356,37 @@ def finish(sink: Output, done: Published) -> None:
     try:
         sink.publish()
     except BaseException:
-        if not sink.path.exists():
+        if not os.path.lexists(sink.path):
             note.unlink(missing_ok=True)
         raise
+
+
+def read_note(released: str | Path) -> tuple[Guarantee | None, dict[str, float]]:
+    """What the note beside a released file says: the promise, and how much of each column is kept.
+
+    Anybody may have written it. What is not as `finish` writes it counts as not said.
+    """
+    path = Path(f"{released}{NOTE}")
+    try:
+        note = json.loads(path.read_bytes()) if path.is_file() and path.stat().st_size <= LARGEST_NOTE else {}
+        kept = note.get("fidelity", {}).items()
+        fidelity = {name: x for name, x in kept if isinstance(name, str) and isinstance(x, float) and abs(x) <= 1}
+        return _promise_in(note.get("guarantee")), fidelity
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return None, {}
+
+
+def _promise_in(plain: Any) -> Guarantee | None:
+    if plain is None:
+        return None
+    values = {name: plain[name] for name in (item.name for item in fields(Guarantee)) if name in plain}
+    values |= {"conditions": tuple(values.get("conditions", ()))}
+    values |= {"epsilon": math.inf} if values.get("epsilon") == "inf" else {}
+    check_fields(Guarantee, values)
+    found = Guarantee(**values)
+    if not math.isinf(found.epsilon):
+        check_epsilon(found.epsilon)
+    return found if is_sound(found) and 0 <= found.delta <= 1 else None
 
 
 def without_columns(schema: Schema, names: set[str | None]) -> Schema:

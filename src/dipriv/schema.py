@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -16,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from dipriv.errors import InputError, SchemaError
+from dipriv.writing import OWNER_ONLY, write_whole
 
 Level: TypeAlias = str | int | float | bool
 Encoding: TypeAlias = Literal["codes", "onehot"]
@@ -29,6 +32,11 @@ RESOLUTIONS: tuple[Resolution, ...] = (
     "microsecond",
     "nanosecond",
 )
+LARGEST_FILE = 1 << 24
+"""Of a schema, in bytes."""
+_LARGEST_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)
+_MANY_DOTS = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""", re.ASCII)
+"""A key of so many parts, which nobody writes: the parser takes the square of it."""
 
 
 class _Described:
@@ -82,7 +90,7 @@ class Discrete(_Described):
                 raise SchemaError("Discrete has both levels and step.", "Give one of them.")
         if self.step is not None and lattice(self.step) is None:
             raise SchemaError(
-                f"Discrete(step={self.step!r}) is not a positive number with at most nine decimals.",
+                f"Discrete(step={_shown(self.step)}) is not a positive number with at most nine decimals.",
                 "Use a step such as 1, 5 or 0.25, or list the levels.",
             )
 
@@ -107,6 +115,10 @@ class Mixed(_Described):
         _check_bounds(self.lower, self.upper)
         if self.atoms is not None:
             object.__setattr__(self, "atoms", _check_levels(self.atoms, (int, float)))
+        if self.unit is not None and not (_is_finite(self.unit) and 0 < self.unit < 2.0**1000):
+            raise SchemaError(
+                f"Mixed(unit={_shown(self.unit)}) is not a positive number.", "Leave it out for the column's scale."
+            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,7 +135,7 @@ class Categorical(_Described):
 
     def __post_init__(self) -> None:
         if self.encoding not in ("codes", "onehot"):
-            raise SchemaError(f"Categorical(encoding={self.encoding!r}) is unknown.", 'Use "codes" or "onehot".')
+            raise SchemaError(f"Categorical(encoding={_shown(self.encoding)}) is unknown.", 'Use "codes" or "onehot".')
         if self.levels is not None:
             object.__setattr__(self, "levels", _check_levels(self.levels, (str, int, float, bool)))
 
@@ -145,7 +157,7 @@ class Datetime(_Described):
     def __post_init__(self) -> None:
         if self.resolution is not None and self.resolution not in RESOLUTIONS:
             raise SchemaError(
-                f"Datetime(resolution={self.resolution!r}) is unknown.", f"Use one of {', '.join(RESOLUTIONS)}."
+                f"Datetime(resolution={_shown(self.resolution)}) is unknown.", f"Use one of {', '.join(RESOLUTIONS)}."
             )
 
 
@@ -175,7 +187,7 @@ class Schema(Mapping[str, Kind]):
         if not isinstance(kinds, Mapping):
             raise SchemaError(f"the schema is a {type(kinds).__name__}.", "Write {column: kind, ...}.")
         for column, kind in kinds.items():
-            if not isinstance(column, str):
+            if not isinstance(column, str) or not _is_text(column):
                 raise SchemaError(f"a column name in the schema is {type(column).__name__}.", "Use text names.")
             if not isinstance(kind, tuple(_KINDS.values())):
                 raise SchemaError(
@@ -210,6 +222,8 @@ class Schema(Mapping[str, Kind]):
     @classmethod
     def from_dict(cls, plain: Mapping[str, Mapping[str, Any]]) -> Schema:
         """The inverse of `to_dict`."""
+        if not isinstance(plain, Mapping):
+            raise SchemaError(f"the schema is a {type(plain).__name__}.", 'Write {column: {"kind": ...}, ...}.')
         return cls({column: _kind_from_dict(column, entry) for column, entry in plain.items()})
 
     def to_json(self) -> str:
@@ -217,7 +231,7 @@ class Schema(Mapping[str, Kind]):
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(_parsed(json.loads, text))
 
     def to_toml(self) -> str:
         import tomli_w
@@ -228,24 +242,30 @@ class Schema(Mapping[str, Kind]):
     def from_toml(cls, text: str) -> Schema:
         import tomllib
 
-        return cls.from_dict(tomllib.loads(text))
+        if _MANY_DOTS.search(text):
+            raise SchemaError("the schema has a key of many parts.", "Quote the names of columns that have dots.")
+        return cls.from_dict(_parsed(tomllib.loads, text))
 
     def save(self, path: str | Path) -> None:
-        """Write as TOML or JSON, by the file's ending."""
+        """Write as TOML or JSON, by the file's ending, readable by the owner only: a draft may hold private values."""
         path = Path(path)
-        path.write_text(self.to_json() if path.suffix == ".json" else self.to_toml(), encoding="utf-8")
+        write_whole(path, (self.to_json() if path.suffix == ".json" else self.to_toml()).encode(), OWNER_ONLY)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a TOML or JSON file written by `save` or by hand."""
         path = Path(path)
-        text = path.read_text(encoding="utf-8")
+        if not path.is_file():
+            raise InputError(f"{path} is not a file.", "Check the path of the schema.")
+        if path.stat().st_size > LARGEST_FILE:
+            raise SchemaError(f"the schema file {path.name} has more than {LARGEST_FILE:,} bytes.", "Declare less.")
         try:
+            text = path.read_text(encoding="utf-8")
             return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
-        except InputError:
-            raise
-        except ValueError as fault:  # tomllib and json both raise subclasses of ValueError
-            raise SchemaError(f"the schema file {path.name} cannot be read: {fault}.", "Fix its syntax.") from None
+        except UnicodeDecodeError:
+            raise SchemaError(f"the schema file {path.name} is not in UTF-8.", "Convert it.") from None
+        except SchemaError as error:
+            raise SchemaError(f"the schema file {path.name}: {error.fault}", error.remedy) from None
 
 
 def lattice(step: int | float) -> tuple[int, int] | None:
@@ -265,12 +285,30 @@ def lattice(step: int | float) -> tuple[int, int] | None:
 
 def _check_bounds(lower: float | None, upper: float | None) -> None:
     for bound in (lower, upper):
-        if bound is not None and (
-            isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound)
-        ):
-            raise SchemaError(f"a bound is {bound!r}, not a finite number.", "Leave it out if there is none.")
+        if bound is not None and not _is_finite(bound):
+            raise SchemaError(f"a bound is {_shown(bound)}, not a finite number.", "Leave it out if there is none.")
     if lower is not None and upper is not None and lower >= upper:
-        raise SchemaError(f"lower={lower!r} is not below upper={upper!r}.", "Swap or correct the bounds.")
+        raise SchemaError(f"lower={_shown(lower)} is not below upper={_shown(upper)}.", "Swap or correct the bounds.")
+
+
+def _is_finite(number: object) -> bool:
+    """Whether it is a number that a double can hold; a whole number may have any length."""
+    real = isinstance(number, (int, float)) and not isinstance(number, bool)
+    return real and -_LARGEST_NUMBER <= number <= _LARGEST_NUMBER  # type: ignore[operator]
+
+
+def _shown(value: object) -> str:
+    """A value for a message: what is long is cut, and a very long number is not even written out."""
+    return "a very long number" if isinstance(value, int) and abs(value) > 10**40 else f"{value!r:.60}"
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text can be written in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
@@ -280,7 +318,7 @@ def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
     if not unique:
         raise SchemaError("levels is empty.", "List at least one level, or leave levels out.")
     for level in unique:
-        if type(level) not in types or (isinstance(level, float) and not math.isfinite(level)):
+        if type(level) not in types or not _may_be_level(level):
             raise SchemaError(
                 f"a level is a {type(level).__name__} that cannot be used here.",
                 f"Use finite values of type {', '.join(t.__name__ for t in types)}.",
@@ -290,18 +328,33 @@ def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
     return unique
 
 
+def _may_be_level(level: Level) -> bool:
+    if isinstance(level, str):
+        return _is_text(level)
+    return math.isfinite(level) if isinstance(level, float) else _WHOLE_NUMBERS[0] <= level <= _WHOLE_NUMBERS[1]
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except (ValueError, RecursionError) as fault:  # tomllib and json both raise subclasses of ValueError
+        reason = "it is nested too deeply" if isinstance(fault, RecursionError) else f"{fault!s:.200}"
+        raise SchemaError(f"the schema cannot be read: {reason}.", "Fix its syntax.") from None
+
+
 def _kind_from_dict(column: str, entry: Mapping[str, Any]) -> Kind:
-    kind = _KINDS.get(str(entry.get("kind"))) if isinstance(entry, Mapping) else None
+    named = entry.get("kind") if isinstance(entry, Mapping) else None
+    kind = _KINDS.get(named) if isinstance(named, str) else None
     if kind is None:
         raise SchemaError(
-            f"column {column!r} in the schema has no known kind.",
+            f"column {_shown(column)} in the schema has no known kind.",
             f'Write kind = "..." with one of {", ".join(_KINDS)}.',
         )
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items() if key != "kind"}
     known = {field.name for field in fields(kind)}
     if unknown := sorted(set(options) - known):
         raise SchemaError(
-            f"column {column!r}: {kind.__name__} has no field {unknown[0]!r}.",
+            f"column {_shown(column)}: {kind.__name__} has no field {_shown(unknown[0])}.",
             f"It takes {', '.join(sorted(known))}.",
         )
     built: Kind = kind(**options)

@@ -298,3 +298,9 @@ def test_arguments_of_the_wrong_make_are_refused(options: dict[str, Any], match:
     given: dict[str, Any] = {"epsilon": 1.0, "reference": "holdout"} | options
     with pytest.raises(InputError, match=match):
         dipriv.privatize(frame, **given)
+
+
+@pytest.mark.parametrize("scale", [400, -400])
+def test_a_decimal_whose_scale_no_number_has_is_refused(scale: int) -> None:
+    odd = pa.table({"pay": pa.array([1, 2] * 30).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, scale))})
+    refused(SchemaError, "'pay'", "decimal128", "columns=[...]", call=lambda: dipriv.privatize(odd, 1.0))

@@ -43,7 +43,7 @@ class Attack:
     """How often an attack succeeds on people of the table, and on a control group that the release cannot tell of.
 
     `advantage` is the first less the second. `allowed` is the largest advantage that ε lets any attack have on one
-    person; None where nothing is promised, as for rows that are held out.
+    person, at the control group's rate; None where nothing is promised, as for rows that are held out.
     """
 
     name: str
@@ -80,6 +80,17 @@ class Audit:
     def lower(self) -> float:
         """The largest of the measured lower bounds on ε."""
         return max((bound.lower for bound in self.bounds), default=0.0)
+
+    @property
+    def headline(self) -> str:
+        """The claim, and the bound that comes nearest to it."""
+        if not self.bounds:
+            return f"claimed ε {self.claimed:.2f}; no lower bound was measured"
+        nearest = max(self.bounds, key=lambda bound: bound.lower / bound.claimed)
+        of_rows = "" if nearest.claimed == self.claimed else f" for the rows, {nearest.claimed:.2f} of it"
+        return (
+            f"claimed ε {self.claimed:.2f}{of_rows}; audited lower bound {nearest.lower:.2f} ({nearest.confidence:.4g})"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for a file."""

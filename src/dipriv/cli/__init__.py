@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dipriv import __version__
-from dipriv.cli import ledger, look, privatize, reproduce
+from dipriv.cli import audit, ledger, look, privatize, reproduce
 from dipriv.cli.terminal import fail, say
 from dipriv.errors import DiprivError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command()(privatize.privatize)
 app.command()(look.inspect)
 app.command()(look.compare)
+app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.command()(look.demo)
 app.command()(reproduce.reproduce)

@@ -75,6 +75,9 @@ def privatize(
     engine: Annotated[
         Engine, typer.Option(help="local, or spark: many files in, a folder of Parquet files out.")
     ] = Engine.local,
+    escape_formulas: Annotated[
+        bool, typer.Option("--escape-formulas", help="In CSV, put ' before texts that a spreadsheet would run.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar, no summary.")] = False,
@@ -91,7 +94,7 @@ def privatize(
     _check_options(public=public, reference=reference, holdout=holdout, unit=unit, rows_per_unit=rows_per_unit)
     _check_ledger_options(no_ledger=no_ledger, dataset=dataset, ledger=ledger)
     if engine == Engine.spark:
-        _check_spark_options(unit=unit, report=report, dataset=dataset, no_ledger=no_ledger)
+        _check_spark_options(unit=unit, report=report, dataset=dataset, no_ledger=no_ledger, escaped=escape_formulas)
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     if report is not None:
         refuse_existing(report, force=force)
@@ -102,7 +105,9 @@ def privatize(
     release = (
         _on_spark(table, output, format_, force=force)
         if engine == Engine.spark
-        else _here(table, output, format_, force=force, quiet=quiet, sampled=report is not None)
+        else _here(
+            table, output, format_, force=force, escaped=escape_formulas, quiet=quiet, sampled=report is not None
+        )
     )
     request = Request(
         epsilon=epsilon,
@@ -123,6 +128,8 @@ def privatize(
         rng=seed,
     )
     done = release(request)
+    if done.formulas and not escape_formulas:
+        _warn_of(done.formulas)
     if report is not None and done.sample is not None:
         from dipriv.report import compare, write_report
 
@@ -154,12 +161,17 @@ def privatize(
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
 
 
-def _here(table: str, output: str, format_: str | None, *, force: bool, quiet: bool, sampled: bool) -> Release:
+def _here(
+    table: str, output: str, format_: str | None, *, force: bool, escaped: bool, quiet: bool, sampled: bool
+) -> Release:
     """A file into a file, in this process."""
     from dipriv.files import Sink, Source
     from dipriv.publish import publish
 
-    source, sink = Source.open(table, format_), Sink.open(output, format_, force=force)
+    source = Source.open(table, format_)
+    sink = Sink.open(output, format_, force=force, escape_formulas=escaped)
+    if escaped and sink.format not in ("csv", "tsv"):
+        raise typer.BadParameter("--escape-formulas has no meaning for a format that spreadsheets do not open as text")
 
     def release(request: Request) -> Published:
         with Progress("reading", unit="rows", quiet=quiet) as bar:
@@ -181,8 +193,22 @@ def _check_ledger_options(*, no_ledger: bool, dataset: str | None, ledger: str |
         raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
 
 
-def _check_spark_options(*, unit: str | None, report: Path | None, dataset: str | None, no_ledger: bool) -> None:
+def _warn_of(formulas: dict[str, int]) -> None:
+    """A count of released texts is a fact about the release."""
+    name, count = max(formulas.items(), key=lambda item: item[1])
+    others = f" (and {len(formulas) - 1} more columns)" if len(formulas) > 1 else ""
+    warn(
+        f"Column {name!r}{others}: {count:,} texts begin like formulas, which a spreadsheet runs when it opens them. "
+        "Import the file as text, or write it with --escape-formulas."
+    )
+
+
+def _check_spark_options(
+    *, unit: str | None, report: Path | None, dataset: str | None, no_ledger: bool, escaped: bool
+) -> None:
     """What Spark does not do yet is wrong usage."""
+    if escaped:
+        raise typer.BadParameter("--escape-formulas has no meaning for Parquet, which Spark writes")
     if unit is not None:
         raise typer.BadParameter("--unit needs the local engine")
     if report is not None:

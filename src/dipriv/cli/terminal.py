@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,10 +65,10 @@ def load_schema(path: Path | None) -> Schema | None:
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """An output that is there is replaced only when asked for; its folder must be there."""
+    """An output that is there, a link included, is replaced only when asked for; its folder must be there."""
     if path is None:
         return
-    if path.exists() and (not force or not path.is_file()):
+    if os.path.lexists(path) and (not force or (path.exists() and not path.is_file())):
         raise InputError(f"{path} exists.", "Choose another name, or replace it with --force.")
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist.", "Make it, or choose another.")

@@ -105,7 +105,7 @@ def preview(connection: Connection, name: str) -> Preview:
         name=name,
         releases=account(connection, name).dataset.releases,
         holdout=row["holdout"],
-        by=None if row["split_by"] is None else json.loads(row["split_by"]),
+        by=None if row["split_by"] is None else _as(str, json.loads(row["split_by"])),
         split_key=bytes(row["split_key"]),
         contents=tuple(sorted((found.rows, bytes(found.fingerprint)) for found in connection.execute(ours))),
     )
@@ -150,9 +150,16 @@ def record(name: str, row: RowMapping) -> Record:
         started=datetime.fromisoformat(row["started"]),
         finished=None if finished is None else datetime.fromisoformat(finished),
         rows=row["rows"],
-        guarantee=json.loads(row["guarantee"]),
+        guarantee=_as(dict, json.loads(row["guarantee"])),
         output=row["output"],
     )
+
+
+def _as(of: type, plain: Any) -> Any:
+    """What JSON was written of; a null is one of anything."""
+    if plain is not None and not isinstance(plain, of):
+        raise TypeError(f"not a {of.__name__}")
+    return plain
 
 
 def _account(rows: list[Any]) -> Account:

@@ -15,8 +15,9 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
+from dipriv.errors import DiprivError
 from dipriv.ledger.entries import LedgerError
-from dipriv.ledger.pages import is_set_up, set_up
+from dipriv.ledger.pages import LONGEST_ENTRY, damaged, is_set_up, set_up
 
 VARIABLE = "DIPRIV_LEDGER"
 PATIENCE = 30.0
@@ -62,6 +63,10 @@ class Database:
                 yield connection
         except SQLAlchemyError as error:
             raise _explained(error, self) from None
+        except DiprivError:
+            raise
+        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError):  # of reading what is stored
+            raise damaged(self.place) from None
 
 
 def open_database(url: str | Path | None) -> Database:
@@ -128,6 +133,9 @@ def _sqlite(path: Path) -> Database:
             f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
         )
         try:
+            link.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ENTRY)
+            link.execute("PRAGMA trusted_schema = OFF")  # what the file itself says may run no function of ours
+            link.execute("PRAGMA cell_size_check = ON")
             link.execute("PRAGMA synchronous = EXTRA")  # what is committed outlives a power cut
             link.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error:

@@ -14,7 +14,7 @@ from dipriv.guarantee import SMALLEST_EPSILON
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
 
-_LONGEST_NAME = 100
+_LONGEST_NAME, _ROOM = 100, 10
 _SLACK = 1 + 2.0**-50  # more than the rounding errors of one exponential and two products
 
 
@@ -142,13 +142,13 @@ def check_name(name: object) -> str:
 
 
 def as_name(suggestion: str) -> str:
-    r"""A valid name as close to `suggestion`, say a file's name, as can be.
+    r"""A valid name as close to `suggestion`, say a file's name, as can be, with room for a number behind it.
 
     >>> as_name("data/people\n")
     'data-people-'
     """
     plain = "".join(c if _may_name(c) else "-" for c in unicodedata.normalize("NFC", suggestion))
-    return plain.strip()[:_LONGEST_NAME].strip() or "data"
+    return plain.strip()[: _LONGEST_NAME - _ROOM].strip() or "data"
 
 
 def _may_name(character: str) -> bool:

@@ -6,7 +6,10 @@ What would show a single private cell is left out, and stands here as None. No c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from dipriv.audit import Audit
 
 Scale: TypeAlias = Literal["number", "time", "label"]
 Clock: TypeAlias = Literal["date", "timestamp", "time of day", "duration"]
@@ -194,3 +197,4 @@ class Comparison:
     guarantee: str = field(repr=False, default="")
     dependence: Dependence | None = field(repr=False, default=None)
     downstream: Downstream | None = field(repr=False, default=None)
+    audit: Audit | None = field(repr=False, default=None)

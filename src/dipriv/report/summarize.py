@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from dipriv.report.facts import Comparison
 from dipriv.report.pairing import pair_columns, sample
 from dipriv.schema import Schema
 
+if TYPE_CHECKING:
+    from dipriv.audit import Audit
+
 
 def compare(
     original: Any,
@@ -29,6 +32,7 @@ def compare(
     guarantee: Guarantee | dict[str, Any] | None = None,
     fidelity: Mapping[str, float] | None = None,
     target: str | None = None,
+    audit: Audit | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Compare a private table with its release. The result contains statistics of the private table.
@@ -42,6 +46,7 @@ def compare(
     guarantee : what was promised, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.
+    audit : what `dipriv.audit.audit` found, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
     >>> import pandas as pd
@@ -71,6 +76,7 @@ def compare(
             guarantee="" if promised is None else str(promised),
             dependence=dependence(pairs),
             downstream=None if target is None else downstream(pairs, target, privatized or names),
+            audit=audit,
         )
 
 

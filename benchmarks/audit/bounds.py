@@ -1,0 +1,80 @@
+"""Lower bounds on ε: both kernels on standard columns and rows, an audit 200 times, canaries through the whole path."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import stats
+
+from benchmarks.audit.setting import Setting, say
+from dipriv.audit.mechanism import audit_rows
+from dipriv.audit.one_run import audit_release
+from dipriv.audit.published import publisher
+from dipriv.audit.standard import KERNELS, measure, one_column, several_columns
+from dipriv.references import Known
+
+EPSILONS = (0.5, 1.0, 2.0)
+SEED, CONFIDENCE = 1, 0.95
+REPEATED, STRICT, REPEATED_DRAWS = 200, 0.999, 200_000
+CANARY_ROWS = 20_000
+
+
+def run(setting: Setting) -> dict[str, Any]:
+    """All of it; fewer draws and audits for trials."""
+    trial = setting.rows is not None
+    draws, audits = (50_000, 5) if trial else (2_000_000, REPEATED)
+    found: dict[str, Any] = {"confidence": CONFIDENCE, "draws": draws, "seeds": [SEED]}
+    for name, made in (("one column", one_column()), ("several columns", several_columns(3))):
+        found[name] = []
+        for one in measure(made, EPSILONS, draws=draws, confidence=CONFIDENCE, rng=SEED):
+            found[name].append(asdict(one))
+            say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
+    found["repeated"] = [_repeated(kernel, audits) for kernel in KERNELS]
+    found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
+    return found
+
+
+def _repeated(kernel: str, audits: int) -> dict[str, Any]:
+    """The same audit again and again, each with draws of its own: how often is a true claim refuted?"""
+    fitted = one_column()["continuous, uniform"](KERNELS[kernel], 1.0)
+    lower = [
+        audit_rows(fitted, 1.0, draws=REPEATED_DRAWS, confidence=STRICT, rng=1000 + number).lower
+        for number in range(audits)
+    ]
+    above = sum(bound > 1.0 for bound in lower)
+    say(f"bounds: {kernel}, {audits} audits, {above} above")
+    return {
+        "kernel": kernel,
+        "audits": audits,
+        "confidence": STRICT,
+        "draws": REPEATED_DRAWS,
+        "above": above,
+        "above by chance at most": int(stats.binom.isf(0.001, audits, 1 - STRICT)),
+        "lowest": min(lower),
+        "mean": float(np.mean(lower)),
+        "highest": max(lower),
+    }
+
+
+def _canaries(rows: int) -> list[dict[str, Any]]:
+    """One run each of whole paths, with canary rows."""
+    rng = np.random.default_rng(SEED)
+    table = pa.table({"x": rng.normal(size=rows), "y": rng.choice(list("abcde"), rows)})
+    one = table.select(["x"])
+    ways: dict[str, tuple[pa.Table, dict[str, Any]]] = {
+        "one column, known law": (one, {"reference": Known(stats.norm())}),
+        "one column, private reference": (one, {}),
+        "two columns, private reference": (table, {}),
+        "two columns, private reference from a hold-out": (table, {"holdout": 0.25}),
+    }
+    found = []
+    for way, (rows_of, options) in ways.items():
+        for kernel in KERNELS:
+            publish = publisher(1.0, kernel=kernel, **options)
+            for bound in audit_release(publish, rows_of, 1.0, confidence=CONFIDENCE, rng=SEED):
+                found.append({"way": way, "kernel": kernel, **asdict(bound)})
+                say(f"bounds: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
+    return found

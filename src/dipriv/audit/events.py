@@ -1,0 +1,197 @@
+"""Events that tell two worlds apart, learned from draws of both and then fixed.
+
+Each feature of a released row becomes a cell. A score adds up log ratios of how often cells, or pairs of cells, occur
+in one world and in the other; an event is a score of at least a threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv.randomness import FloatArray
+
+Shape: TypeAlias = tuple[tuple[int, ...], ...]
+"""Which features a score looks at: one or two together in each of its parts."""
+Views: TypeAlias = tuple[tuple[int, ...], ...]
+"""Sets of features, each of which is all that is to be seen of a row."""
+
+FINE, MIDDLE, COARSE = 64, 32, 12
+"""Cells of a feature by itself, of one among all, and of one among two."""
+DRAWS_PER_CELL = 50
+"""Fewer cells where there are few draws to learn from."""
+THRESHOLDS = 256
+FEWEST_CALLS, BY_CHANCE = 3, 6.0
+"""Fewer calls do not tell how much calls vary, and less variation is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Log ratios by the cells of one feature, or of two. Cell k of a feature is [cuts[k-1], cuts[k])."""
+
+    features: tuple[int, ...]
+    cuts: tuple[FloatArray, ...] = field(repr=False)
+    table: FloatArray = field(repr=False)
+
+    def of(self, rows: FloatArray) -> FloatArray:
+        """The entry for each row."""
+        entries: FloatArray = self.table[cells_of(rows, self.features, self.cuts)]
+        return entries
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A sum of log ratios: large where the first world is the likelier one."""
+
+    parts: tuple[Part, ...] = field(repr=False)
+    most: int
+    """How many cells a feature may have had when it was learned."""
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(part.features for part in self.parts)
+
+    def of(self, rows: FloatArray) -> FloatArray:
+        total = np.zeros(len(rows))
+        for part in self.parts:
+            total += part.of(rows)
+        return total
+
+    def turned(self) -> Score:
+        """The score of the second world against the first."""
+        return Score(tuple(replace(part, table=-part.table) for part in self.parts), self.most)
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A score of at least the threshold."""
+
+    score: Score
+    threshold: float = field(repr=False)
+
+    def hits(self, rows: FloatArray) -> int:
+        return int(np.count_nonzero(self.score.of(rows) >= self.threshold))
+
+
+def shapes_of(views: Views, pairs: Sequence[tuple[int, int]] = ()) -> list[Shape]:
+    """Each feature by itself, these pairs, and for each view all of its features."""
+    alone: list[Shape] = [((feature,),) for view in views for feature in view]
+    together: list[Shape] = [tuple((feature,) for feature in view) for view in views if len(view) > 1]
+    return alone + [(pair,) for pair in pairs] + together
+
+
+def pairs_of(views: Views, most: int) -> list[tuple[int, int]]:
+    """Pairs of features of a view; where there are very many, those of neighbours."""
+    return [pair for view in views for pair in sorted(combinations(view, 2), key=lambda pair: pair[1] - pair[0])[:most]]
+
+
+def learn(one: FloatArray, other: FloatArray, shape: Shape, most: int = FINE) -> Score:
+    """The score of a shape, from draws (n, f) of both worlds, with at most so many cells a feature."""
+    enough = min(most, max(2, min(len(one), len(other)) // DRAWS_PER_CELL))
+    alone = min(enough, FINE if len(shape) == 1 else MIDDLE)
+    return Score(tuple(_learn_part(one, other, of, alone if len(of) == 1 else min(most, COARSE)) for of in shape), most)
+
+
+def best_event(score: Score, one: FloatArray, other: FloatArray) -> tuple[float, Event]:
+    """The threshold with the largest foreseen bound, on draws (calls, n, f) from which the score was not learned.
+
+    Where calls differ by more than chance, rows of a call are not independent, and count for fewer.
+    """
+    ones, others = (np.sort(score.of(rows.reshape(-1, rows.shape[2])).reshape(rows.shape[:2])) for rows in (one, other))
+    pooled = np.unique(np.concatenate([ones, others], axis=None))
+    thresholds = pooled[np.unique(np.linspace(0, len(pooled) - 1, THRESHOLDS).astype(np.int64))]
+    hits, other_hits = (np.stack([_at_least(call, thresholds) for call in calls]) for calls in (ones, others))
+    found = foreseen(
+        hits.sum(axis=0), ones.size, other_hits.sum(axis=0), others.size, _dependence(hits, ones.shape[1]),
+        _dependence(other_hits, others.shape[1]),
+    )  # fmt: skip
+    best = int(np.argmax(found))
+    return float(found[best]), Event(score, float(thresholds[best]))
+
+
+def foreseen(
+    hits: NDArray[Any],
+    tries: float,
+    other_hits: NDArray[Any],
+    other_tries: float,
+    dependence: float = 1.0,
+    other_dependence: float = 1.0,
+) -> FloatArray:
+    """About the bound that these draws would give: for choosing only, where it need not hold."""
+    tries, other_tries = tries / dependence, other_tries / other_dependence
+    likely = np.maximum(hits / dependence, 0.5) / tries
+    rare = np.minimum((other_hits / other_dependence + 1.0) / other_tries, 1.0)
+    error = np.sqrt((1 - likely) / (likely * tries)) + np.sqrt((1 - rare) / (rare * other_tries))
+    return np.asarray(np.log(likely / rare) - 2.0 * error, dtype=np.float64)
+
+
+def _at_least(ordered: FloatArray, thresholds: FloatArray) -> NDArray[np.int64]:
+    return len(ordered) - np.searchsorted(ordered, thresholds, side="left")
+
+
+def _dependence(hits: NDArray[np.int64], tries: int) -> float:
+    """How many rows of a call count as one: their hits, by call and threshold, vary so many times as independent ones.
+
+    Up to `BY_CHANCE` that is what the largest of many may do by chance.
+    """
+    if len(hits) < FEWEST_CALLS:
+        return 1.0
+    share = np.clip(hits.mean(axis=0) / tries, 1 / (tries * len(hits)), 1 - 1 / (tries * len(hits)))
+    varied = float(np.max(hits.var(axis=0, ddof=1) / (tries * share * (1 - share))))
+    return varied if varied > BY_CHANCE else 1.0
+
+
+def strengths(cells: NDArray[np.int64], size: int) -> FloatArray:
+    """(c, c): for c records whose draws have cells of a finite table, how well the best event tells i from j."""
+    count, draws = cells.shape
+    counts = counts_of(cells, size)
+    shape = (count, count, size)
+    order = np.argsort(-log_ratios(counts[:, np.newaxis], counts[np.newaxis]), axis=2)
+    hits = np.cumsum(np.take_along_axis(np.broadcast_to(counts[:, np.newaxis], shape), order, axis=2), axis=2)
+    others = np.cumsum(np.take_along_axis(np.broadcast_to(counts[np.newaxis], shape), order, axis=2), axis=2)
+    return np.asarray(foreseen(hits, draws, others, draws).max(axis=2), dtype=np.float64)
+
+
+def counts_of(cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """(c, size): how often each of the cells occurs in each row of (c, n)."""
+    count = len(cells)
+    flat = (cells + size * np.arange(count)[:, np.newaxis]).ravel()
+    return np.bincount(flat, minlength=size * count).reshape(count, size)
+
+
+def log_ratios(counts: NDArray[Any], others: NDArray[Any]) -> FloatArray:
+    """The logarithm of the ratio of frequencies, held off infinity by half a draw."""
+    shares = (counts + 0.5) / counts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.log(shares / ((others + 0.5) / others.sum(axis=-1, keepdims=True))), dtype=np.float64)
+
+
+def cuts_of(values: FloatArray, most: int) -> FloatArray:
+    """Cuts between all values where they are few, else quantiles; a value that is met often has a cell of its own."""
+    ordered = np.sort(values)
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    if len(starts) <= most:
+        return ordered[starts[1:]]
+    counts = np.diff(np.append(starts, len(ordered)))
+    frequent = ordered[starts[counts * most >= len(ordered)]]
+    quantiles = ordered[(np.arange(1, most) * len(ordered)) // most]
+    return np.unique(np.concatenate([quantiles, frequent, np.nextafter(frequent, np.inf)]))
+
+
+def cells_of(rows: FloatArray, features: Sequence[int], cuts: Sequence[FloatArray]) -> NDArray[np.int64]:
+    """The number of each row's cell, or pair of cells."""
+    cells = np.zeros(len(rows), dtype=np.int64)
+    for feature, ends in zip(features, cuts, strict=True):
+        cells = cells * (len(ends) + 1) + np.searchsorted(ends, rows[:, feature], side="right")
+    return cells
+
+
+def _learn_part(one: FloatArray, other: FloatArray, features: tuple[int, ...], most: int) -> Part:
+    cuts = tuple(cuts_of(np.concatenate([one[:, feature], other[:, feature]]), most) for feature in features)
+    size = int(np.prod([len(ends) + 1 for ends in cuts]))
+    counts = [np.bincount(cells_of(rows, features, cuts), minlength=size) for rows in (one, other)]
+    return Part(features, cuts, log_ratios(counts[0], counts[1]))

@@ -1,0 +1,232 @@
+"""A measured lower bound on the ε of a fitted mechanism: how well the best event tells two neighbouring worlds apart.
+
+The worlds and the event come from a pilot; then they are fixed, and fresh draws of both worlds give the bound. So it
+holds with its confidence whatever the pilot found, and a pilot that chose badly only makes it smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from dipriv.audit.events import (
+    FINE,
+    Event,
+    Score,
+    Shape,
+    Views,
+    best_event,
+    cuts_of,
+    learn,
+    pairs_of,
+    shapes_of,
+    strengths,
+)
+from dipriv.audit.intervals import epsilon_of_draws
+from dipriv.audit.results import Bound
+from dipriv.audit.worlds import BLOCKS, Records, World, draw, draw_all, draw_records, records_of, views_of
+from dipriv.errors import InputError
+from dipriv.fitting import Fitted
+from dipriv.guarantee import check_epsilon
+from dipriv.randomness import Bits, FloatArray, Rng, source
+
+Progress: TypeAlias = Callable[[float], None] | None
+
+FEWEST_DRAWS = 10_000
+FEW, COARSEST, MOST_PAIRS, SHORT_LIST = 8, 8, 66, 3
+CLEARLY = 0.3
+"""A block has a known row beside the other: it is worth its draws only if it promises more by so much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Two neighbouring worlds of a mechanism, and an event that is likelier in the first than in the second."""
+
+    fitted: Fitted = field(repr=False)
+    records: Records = field(repr=False)
+    one: World
+    other: World
+    event: Event = field(repr=False)
+
+    def measure(self, epsilon: float, draws: int, confidence: float, bits: Bits, progress: Progress = None) -> Bound:
+        """The bound from fresh draws, half of them in each world (Clopper-Pearson, half of the error for each)."""
+        hits, tries = [0, 0], [0, 0]
+        for side, world in enumerate((self.one, self.other)):
+            for (rows,) in draw(self.fitted, self.records, [world], draws // 2, bits.child(f"world {side}"), 1):
+                hits[side] += self.event.hits(rows)
+                tries[side] += len(rows)
+                if progress is not None:
+                    progress(min(1.0, sum(tries) / draws))
+        lower = epsilon_of_draws(hits[0], tries[0], hits[1], tries[1], confidence)
+        return Bound("released rows", epsilon, lower, confidence, sum(tries), self.words)
+
+    @property
+    def words(self) -> str:
+        """Which worlds, and by what they are told apart: no cell of any table is in it."""
+        one, other = (self.records.words[world.rows[-1]] for world in (self.one, self.other))
+        block = "" if self.one.layout == "alone" else f", beside a known row ({self.one.layout})"
+        return f"{one} against {other}{block}, by {_in_words(self.event.score.shape, self.fitted)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A score that tells the first of two worlds from the second, and about the bound that it promises."""
+
+    promise: float
+    one: World
+    other: World
+    score: Score = field(repr=False)
+
+
+def audit_rows(
+    fitted: Fitted,
+    epsilon: float,
+    *,
+    draws: int = 2_000_000,
+    confidence: float = 0.95,
+    rng: Rng = None,
+    progress: Progress = None,
+) -> Bound:
+    """A lower bound on the ε of released rows, against the claim `epsilon`, that holds with this confidence."""
+    epsilon = check_epsilon(epsilon)
+    if draws < FEWEST_DRAWS:
+        raise InputError(f"draws is {draws}; an audit needs at least {FEWEST_DRAWS}.", "Allow more draws.")
+    check_confidence(confidence)
+    tell = progress or (lambda done: None)
+    bits = source(rng)
+    plan = plan_audit(fitted, draws, bits.child("pilot"))
+    tell(0.4)
+    return plan.measure(epsilon, draws, confidence, bits.child("measure"), lambda done: tell(0.4 + 0.6 * done))
+
+
+def repeated(
+    fitted: Fitted,
+    epsilon: float,
+    *,
+    times: int = 200,
+    pilots: int = 200,
+    draws: int = 200_000,
+    confidence: float = 0.95,
+    rng: Rng = None,
+) -> tuple[Bound, ...]:
+    """Bounds of many audits, which share so many pilots: given its pilot, each is independent of the others."""
+    bits = source(rng)
+    plans = [plan_audit(fitted, draws, bits.child(f"pilot {number}")) for number in range(min(pilots, times))]
+    return tuple(
+        plans[number % len(plans)].measure(epsilon, draws, confidence, bits.child(f"measure {number}"))
+        for number in range(times)
+    )
+
+
+def most_by_chance(times: int, confidence: float, alarm: float = 1e-3) -> int:
+    """How many of so many bounds may exceed the truth at this confidence, but for a chance of `alarm` at most."""
+    return int(stats.binom.ppf(1 - alarm, times, 1 - confidence))
+
+
+def check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r} is not between 0 and 1.", "Use a confidence such as 0.95.")
+
+
+def plan_audit(fitted: Fitted, draws: int, bits: Bits) -> Plan:
+    """The worlds and the event that promise the largest bound, by three rounds: all records, some, and the last few."""
+    records = records_of(fitted, bits.child("records"))
+    last = _best_alone(fitted, records, draws, bits)
+    last += [block for block in _blocks(fitted, records, last[0], draws, bits) if block.promise > last[0].promise]
+    fixed = [
+        _fix(fitted, records, one, draws // (2 * len(last)), bits.child(f"last {k}")) for k, one in enumerate(last)
+    ]
+    handicap = [CLEARLY if one.one.layout != "alone" else 0.0 for one in last]
+    best = max(range(len(last)), key=lambda k: fixed[k][0] - handicap[k])
+    return Plan(fitted, records, last[best].one, last[best].other, fixed[best][1])
+
+
+def _fix(fitted: Fitted, records: Records, finding: Finding, draws: int, bits: Bits) -> tuple[float, Event]:
+    """The score learned anew from more draws of its two worlds, and a threshold and a promise from as many others."""
+    one, other = draw_all(fitted, records, (finding.one, finding.other), max(2000, draws), bits)
+    score = learn(_rows(one[::2]), _rows(other[::2]), finding.score.shape, finding.score.most)
+    return best_event(score, one[1::2], other[1::2])
+
+
+def _best_alone(fitted: Fitted, records: Records, draws: int, bits: Bits) -> list[Finding]:
+    """For the few couples of records that are best told apart by their own releases, by what; the best first."""
+    views = views_of(fitted)
+    seen = draw_records(fitted, records, max(256, min(8192, draws // 256)), bits.child("all records"))
+    couples, pairs = _short_list(seen.reshape(len(records), -1, seen.shape[3]), views)
+    numbers = sorted({number for couple in couples for number in couple})
+    few = Records(records.table.take(numbers), tuple(records.words[number] for number in numbers))
+    rows = dict(zip(numbers, draw_records(fitted, few, max(2000, draws // 64), bits.child("some")), strict=True))
+    shapes, found = shapes_of(views, pairs), []
+    for one, other in couples:
+        findings = _findings(rows[one], rows[other], World((one,)), World((other,)), shapes)
+        found.append(max(findings, key=lambda finding: finding.promise))
+    return sorted(found, key=lambda finding: -finding.promise)[:SHORT_LIST]
+
+
+def _short_list(seen: FloatArray, views: Views) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The couples of records, and the pairs of features, that tell the most by a first look."""
+    width = seen.shape[2]
+    cuts = [cuts_of(seen[:, :, feature].ravel(), COARSEST) for feature in range(width)]
+    sizes = [len(ends) + 1 for ends in cuts]
+    cells = [np.searchsorted(ends, seen[:, :, feature], side="right") for feature, ends in enumerate(cuts)]
+    by_pair = {
+        (f, g): strengths(cells[f] * sizes[g] + cells[g], sizes[f] * sizes[g]) for f, g in pairs_of(views, MOST_PAIRS)
+    }
+    pairs = sorted(by_pair, key=lambda pair: -by_pair[pair].max())[:SHORT_LIST]
+    rankings = [
+        np.max([strengths(cells[f], sizes[f]) for f in range(width)], axis=0),
+        *(by_pair[pair] for pair in pairs),
+    ]
+    for view in views:
+        means = np.stack([cells[f].mean(axis=1) / sizes[f] for f in view], axis=1)
+        rankings.append(np.abs(means[:, np.newaxis] - means).sum(axis=2))  # little noise, however little a column tells
+    couples: dict[tuple[int, int], None] = {}
+    for ranking in rankings:
+        np.fill_diagonal(ranking, -np.inf)
+        for place in np.argsort(-ranking, axis=None)[:SHORT_LIST]:
+            one, other = sorted(int(number) for number in np.unravel_index(place, ranking.shape))
+            couples.setdefault((one, other))
+    return list(couples), pairs
+
+
+def _findings(one: FloatArray, other: FloatArray, first: World, second: World, shapes: list[Shape]) -> list[Finding]:
+    """What each score promises, in both directions: learned from half of the calls, rated by the others."""
+    found, seen = [], (_rows(one[::2]), _rows(other[::2]))
+    for score in (learn(*seen, shape, most) for shape in shapes for most in (FEW, FINE)):
+        turned = score.turned()
+        found.append(Finding(best_event(score, one[1::2], other[1::2])[0], first, second, score))
+        found.append(Finding(best_event(turned, other[1::2], one[1::2])[0], second, first, turned))
+    return found
+
+
+def _blocks(fitted: Fitted, records: Records, best: Finding, draws: int, bits: Bits) -> list[Finding]:
+    """The same two records in the second row of a block whose first row is known: for each layout, by what feature."""
+    (x,), (changed,) = best.one.rows, best.other.rows
+    width = max(feature for view in views_of(fitted) for feature in view) + 1
+    shapes: list[Shape] = [((feature, width + feature),) for feature in range(width)]
+    shapes += [((2 * width + feature,),) for feature in range(width)]
+    found = []
+    for layout in BLOCKS:
+        worlds = World((x, x), layout), World((x, changed), layout)
+        one, other = draw_all(fitted, records, worlds, max(2000, draws // 128), bits.child(layout))
+        found.append(max(_findings(one, other, *worlds, shapes), key=lambda finding: finding.promise))
+    return found
+
+
+def _rows(calls: FloatArray) -> FloatArray:
+    """The draws of all calls together."""
+    return calls.reshape(-1, calls.shape[-1])
+
+
+def _in_words(shape: Shape, fitted: Fitted) -> str:
+    of_v = [column.name for column in fitted.columns for _ in range(column.codec.dims)]
+    names = [f"column {name!r}" for name in fitted.names] + [f"the rank of column {name!r}" for name in of_v]
+    width = max(feature for view in views_of(fitted) for feature in view) + 1
+    if len(shape) > 1:
+        return "all columns" if shape[0][0] == 0 else "the ranks of all columns"
+    both = " of both rows" if max(shape[0]) >= width else ""
+    return " and ".join(dict.fromkeys(names[feature % width] + both for feature in shape[0]))

@@ -1,0 +1,149 @@
+"""`dipriv audit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from dipriv.cli.look import ForceOption, FormatOption
+from dipriv.cli.terminal import Progress, load_schema, out, plain, refuse_existing, refuse_same_file, say, warn
+
+if TYPE_CHECKING:
+    from dipriv.audit import Audit
+
+PRIVATE = "Contains statistics of the private data; do not publish."
+
+
+def audit(
+    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
+    epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The claim: privacy budget of a row.")],
+    reference: Annotated[str, typer.Option(help="private or holdout, as for privatize.")] = "private",
+    target: Annotated[str | None, typer.Option(help="Column of interest of a private reference.")] = None,
+    reference_share: Annotated[float | None, typer.Option(help="Part of ε for the private reference.")] = None,
+    kernel: Annotated[str, typer.Option(help="optimal or laplace.")] = "optimal",
+    schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Column that passes through unprotected (repeatable).")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
+    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out, as for privatize.")] = None,
+    public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
+    secret: Annotated[str | None, typer.Option(help="Column that an attacker wants to know [default: each].")] = None,
+    draws: Annotated[int, typer.Option(help="Rows to draw for the bound on ε.")] = 2_000_000,
+    confidence: Annotated[float, typer.Option(help="Of each bound and interval.")] = 0.999,
+    seed: Annotated[int | None, typer.Option(min=0, help="Make the audit repeatable.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write what was found, as JSON.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML report: do not publish it.")] = None,
+    format_: FormatOption = None,
+    force: ForceOption = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Attack a release of this table before others do: lower bounds on ε beside the claim, and attacks with controls.
+
+    Nothing is published, and no ε is spent. The exit code is 1 if something refutes the claim.
+    """
+    from dipriv.audit.whole import audit as measure
+    from dipriv.files import Source, write_text
+    from dipriv.publish import Request, recipe_of, without_columns
+    from dipriv.tables import check_names
+
+    refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
+    for path in (output, report):
+        refuse_existing(path, force=force)
+    if report is not None:
+        from dipriv.report import check_extras
+
+        check_extras()
+    rows = Source.open(table, format_).read()
+    check_names(drop or (), rows.column_names, "--drop")
+    rows = rows.drop_columns(drop or [])
+    known = None if public is None else Source.open(public).read()
+    asked = Request(epsilon, reference=reference, target=target, reference_share=reference_share, public=known)
+    declared = load_schema(schema)
+    options: dict[str, Any] = {
+        "reference": recipe_of(asked),
+        "kernel": kernel,
+        "schema": None if declared is None else without_columns(declared, {*(drop or ()), *(keep or ())}),
+        "keep": tuple(keep or ()),
+        "holdout": holdout,
+        "public": known,
+    }
+    with Progress("auditing", unit="%", quiet=quiet) as bar:
+
+        def tell(what: str, share: float) -> None:
+            bar.update(what, round(100 * share), 100)
+
+        found = measure(
+            rows, epsilon, secret=secret, draws=draws, confidence=confidence, rng=seed, progress=tell, **options
+        )
+    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
+    if output is not None:
+        write_text(output, text + "\n", 0o600)
+    if report is not None:
+        _write_report(rows, epsilon, found, report, options)
+    if as_json:
+        typer.echo(text)
+    else:
+        _show(found)
+        for what, path in (("Found", output), ("Report", report)):
+            if path is not None:
+                say(f"{what}: {path}")
+        say(f"\n{PRIVATE}")
+    if not found.passed:
+        warn("The claim is refuted: do not publish a release that is made this way.")
+        raise typer.Exit(1)
+
+
+def _write_report(rows: Any, epsilon: float, found: Audit, path: Path, options: dict[str, Any]) -> None:
+    """A comparison of the table with a release that nobody gets, and what the audit found."""
+    from dipriv.release import privatize
+    from dipriv.report import compare, write_report
+
+    release = privatize(rows, epsilon, **options)
+    compared = compare(
+        rows,
+        release.data,
+        schema=release.schema,
+        rows=release.rows,
+        guarantee=release.guarantee,
+        fidelity=release.fidelity,
+        audit=found,
+    )
+    write_report(compared, path)
+
+
+def _show(found: Audit) -> None:
+    """Tables for people."""
+    bounds = Table("ε of", "claimed", "audited lower bound", "confidence", "draws", "", box=None)
+    for bound in found.bounds:
+        verdict = "[bold red]refuted[/bold red]" if bound.exceeded else "holds"
+        shown = f"{bound.claimed:.3g}", f"{bound.lower:.3g}", f"{bound.confidence:.4g}", f"{bound.draws:,}"
+        bounds.add_row(plain(bound.what), *shown, verdict)
+    for exact in found.exact:
+        verdict = "[bold red]refuted[/bold red]" if exact.exceeded else "holds"
+        bounds.add_row(plain(exact.what), f"{exact.claimed:.3g}", f"{exact.epsilon:.3g} (exact)", "1", "", verdict)
+    attacks = Table("attack", "people", "control", "advantage", "interval", "ε allows", "", box=None)
+    for shown_whole in (bounds, attacks):
+        for column in shown_whole.columns:
+            column.no_wrap = True
+    for attack in found.attacks:
+        verdict = "[bold red]refuted[/bold red]" if attack.exceeded else ""
+        more = attack.advantage
+        attacks.add_row(
+            plain(attack.name),
+            f"{attack.targets.value:.3f}",
+            f"{attack.control.value:.3f}",
+            f"{more.value:+.3f}",
+            f"{more.lower:+.3f} to {more.upper:+.3f}",
+            "nothing promised" if attack.allowed is None else f"{attack.allowed:.3f}",
+            verdict,
+        )
+    out.print(bounds)
+    out.print()
+    out.print(attacks)
+    for note in found.notes:
+        say(note)
+    say(f"\n{found.headline}")

@@ -1,0 +1,180 @@
+"""Bounds on ε by drawing: tight where the truth is known, never above it but by chance, and valid for every type."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+import dipriv
+from dipriv.audit.events import Shape, best_event, cuts_of, learn
+from dipriv.audit.exact import exact_epsilon
+from dipriv.audit.mechanism import audit_rows, most_by_chance, repeated
+from dipriv.audit.standard import KERNELS, measure, one_column, several_columns
+from dipriv.audit.worlds import BLOCKS, World, draw_all, records_of
+from dipriv.errors import InputError
+from dipriv.kernels import Laplace
+from dipriv.randomness import source
+from tests.support import ALARM
+
+SURE = 1 - ALARM
+"""At this confidence a right bound exceeds the truth once in a million audits."""
+COLUMNS = one_column()
+DRAWS = 200_000
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_one_column_is_bounded_tightly(kind: str, kernel: str) -> None:
+    # a chance of 1/12 or more in 100,000 draws is known to 5% at this confidence, and the event is learned from others
+    fitted = COLUMNS[kind](KERNELS[kernel], 1.0)
+    bound = audit_rows(fitted, 1.0, draws=DRAWS, confidence=SURE, rng=1)
+    truth = min([1.0, *(one.epsilon for one in exact_epsilon(fitted))])
+    assert 0.85 * truth <= bound.lower <= truth
+    assert not bound.exceeded
+    assert bound.draws >= DRAWS
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_bound_follows_epsilon(epsilon: float, kernel: str) -> None:
+    fitted = COLUMNS["continuous, normal"](KERNELS[kernel], epsilon)
+    bound = audit_rows(fitted, epsilon, draws=DRAWS, confidence=SURE, rng=2)
+    assert 0.85 * epsilon <= bound.lower <= epsilon
+    assert audit_rows(fitted, 0.8 * epsilon, draws=DRAWS, confidence=SURE, rng=2).exceeded  # control: a claim too small
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", several_columns(3))
+def test_rows_of_several_columns_are_bounded_as_a_whole(kind: str, kernel: str) -> None:
+    fitted = several_columns(3)[kind](KERNELS[kernel], 1.0)
+    bound = audit_rows(fitted, 1.0, draws=DRAWS // 2, confidence=SURE, rng=3)
+    assert 0.6 <= bound.lower <= 1.0  # a column alone has a third of ε, if they share it
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_repeated_audits_exceed_the_truth_no_more_often_than_chance_allows(kernel: str) -> None:
+    fitted = COLUMNS["continuous, uniform"](KERNELS[kernel], 1.0)
+    times, confidence = 200, 0.95
+    most = most_by_chance(times, confidence)
+    bounds = repeated(fitted, 1.0, times=times, pilots=5, draws=10_000, confidence=confidence, rng=4)
+    assert len(bounds) == times
+    assert sum(bound.exceeded for bound in bounds) <= most
+    assert sum(bound.lower > 0.85 for bound in bounds) > times / 2  # tight enough for that to be news
+    wrong = repeated(fitted, 0.85, times=50, pilots=1, draws=10_000, confidence=confidence, rng=4)
+    assert sum(bound.exceeded for bound in wrong) > most_by_chance(50, confidence)  # control
+
+
+def test_chance_allows_what_the_binomial_law_says() -> None:
+    most = most_by_chance(200, 0.95)
+    assert stats.binom.sf(most, 200, 0.05) <= 1e-3 < stats.binom.sf(most - 1, 200, 0.05)
+
+
+def test_measurements_come_with_what_they_are_of() -> None:
+    kinds = {kind: COLUMNS[kind] for kind in ("continuous, normal", "12 categories")}
+    found = list(measure(kinds, (1.0,), draws=10_000, rng=5))
+    assert [(one.kernel, one.kind, one.epsilon) for one in found] == [
+        (kernel, kind, 1.0) for kind in kinds for kernel in ("laplace", "optimal")
+    ]
+    assert [one.exact is None for one in found] == [True, False, False, False]
+    assert all(one.seconds > 0 for one in found)
+
+
+N = 400
+RNG = np.random.default_rng(0)
+EVERY_TYPE = pa.table(
+    {
+        "half": pa.array(RNG.normal(size=N).astype(np.float16)),
+        "short": pa.array(RNG.normal(size=N).astype(np.float32), mask=RNG.random(N) < 0.1),
+        "byte": RNG.integers(-5, 5, N).astype(np.int8),
+        "large": RNG.integers(0, 2**63, N).astype(np.uint64),
+        "flag": RNG.random(N) < 0.3,
+        "text": pa.array(RNG.choice(["SECRET-a", "SECRET-b", "SECRET-c"], N), mask=RNG.random(N) < 0.1),
+        "label": pa.array(RNG.choice(["SECRET-x", "SECRET-y"], N)).dictionary_encode(),
+        "day": pa.array([dt.date(2020, 1, 1) + dt.timedelta(days=int(d)) for d in RNG.integers(0, 900, N)]),
+        "when": pa.array(RNG.integers(0, 10**9, N), pa.timestamp("s", tz="UTC")),
+        "hour": pa.array(RNG.integers(0, 86400, N).astype(np.int32), pa.time32("s")),
+        "span": pa.array(RNG.integers(0, 10**6, N), pa.duration("ms")),
+        "price": pa.array([Decimal(int(cents)).scaleb(-2) for cents in RNG.integers(0, 9999, N)], pa.decimal128(9, 2)),
+        "odd": np.where(RNG.random(N) < 0.1, np.nan, RNG.normal(size=N)),
+    }
+)
+
+
+@pytest.mark.parametrize("reference", ["private", "holdout"])
+@pytest.mark.parametrize("column", EVERY_TYPE.column_names)
+def test_every_type_can_be_audited(column: str, reference: str) -> None:
+    release = dipriv.privatize(EVERY_TYPE.select([column]), 2.0, reference=reference, rng=6)
+    assert release.fitted is not None
+    claimed = release.fitted.kernel.epsilon
+    bound = audit_rows(release.fitted, claimed, draws=10_000, confidence=SURE, rng=6)
+    assert 0.4 * claimed < bound.lower <= claimed  # 10,000 draws at this confidence tell about half
+    assert "SECRET" not in bound.event
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_groups_and_dummies_can_be_audited(kernel: str) -> None:
+    grouped = pa.table({"who": np.repeat(np.arange(40), 10), "x": RNG.normal(size=N)})
+    reference = dipriv.references.Grouped("who", 5)
+    dummies = {"text": dipriv.Categorical(encoding="onehot")}
+    for table, options in (
+        (grouped, {"reference": reference}),
+        (EVERY_TYPE.select(["text"]), {"reference": "holdout", "schema": dummies}),
+    ):
+        fitted = dipriv.privatize(table, 2.0, kernel=kernel, rng=7, **options).fitted
+        assert fitted is not None
+        assert not audit_rows(fitted, 2.0, draws=10_000, confidence=SURE, rng=7).exceeded
+
+
+def test_blocks_have_their_rows_where_their_layout_says() -> None:
+    fitted = replace(COLUMNS["continuous, uniform"](Laplace(), 1.0), kernel=Laplace().build(1e9, ["x"]))
+    records = records_of(fitted, source(1))
+    low, high = records.words.index("below all"), records.words.index("above all")
+    for layout in BLOCKS:
+        worlds = World((low, high), layout), World((high, high), layout)
+        for world, rows in zip(worlds, draw_all(fitted, records, worlds, 3000, source(2)), strict=True):
+            first, second, difference = rows.reshape(-1, rows.shape[2]).T
+            assert len(first) >= 3000
+            assert np.allclose(first, world.rows[0] == high, atol=0.1)  # with hardly any noise, a row stays where it is
+            assert np.allclose(second, 1.0, atol=0.1)
+            assert np.allclose(difference, second - first)
+
+
+def test_progress_is_told_from_0_to_1() -> None:
+    told: list[float] = []
+    audit_rows(COLUMNS["continuous, uniform"](Laplace(), 1.0), 1.0, draws=10_000, rng=8, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"draws": 100}, {"confidence": 1.0}, {"confidence": 0.0}])
+def test_what_cannot_be_measured_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        audit_rows(COLUMNS["continuous, uniform"](Laplace(), 1.0), 1.0, **wrong)
+
+
+def test_cuts_give_frequent_values_cells_of_their_own() -> None:
+    values = np.concatenate([np.zeros(500), np.linspace(1, 2, 500), [-np.inf, np.inf]])
+    cells = np.searchsorted(cuts_of(values, 8), [-np.inf, 0.0, 1e-9, 1.0, np.inf], side="right")
+    assert cells[1] not in (cells[0], cells[2])
+    assert cells[-1] == cells.max()
+    few = np.array([3.0, 1.0, 2.0])
+    assert np.searchsorted(cuts_of(few, 8), few, side="right").tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("shape", [((0,),), ((0, 1),), ((0,), (1,))])
+def test_an_event_finds_the_world_that_is_likelier(shape: Shape) -> None:
+    rng = np.random.default_rng(9)
+    one, other = (rng.normal(mean, size=(20_000, 2)) for mean in (1.0, -1.0))
+    fresh = (rng.normal(mean, size=(4, 5000, 2)) for mean in (1.0, -1.0))
+    promise, event = best_event(learn(one, other, shape), *fresh)
+    assert promise > 3  # P(x > 1) is 0.5 in one world and 0.02 in the other
+    assert event.hits(one) > 10 * event.hits(other)
+    turned = event.score.turned().of(one)
+    assert np.allclose(turned, -event.score.of(one))

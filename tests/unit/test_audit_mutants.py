@@ -1,0 +1,196 @@
+"""Planted bugs: each is caught by an audit that is named here, and the same code without the bug passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dipriv
+from dipriv import columns, fitting, tables
+from dipriv.audit.exact import exact_epsilon
+from dipriv.audit.mechanism import audit_rows
+from dipriv.audit.one_run import audit_release
+from dipriv.audit.published import Published, publisher
+from dipriv.audit.standard import KERNELS, one_column, several_columns
+from dipriv.fitting import Fitted
+from dipriv.kernels import KernelRecipe, Laplace, Optimal, OptimalColumns
+from dipriv.mechanism import Chain, Levels
+from dipriv.randomness import Bits, Draws, Rng, Words
+from tests.support import ALARM
+
+SURE = 1 - ALARM
+"""A bug counts as caught only at a confidence at which sound code is accused once in a million audits."""
+DRAWS = 100_000
+ONE, TWO = one_column(), several_columns(2)
+
+
+def caught(fitted: Fitted) -> bool:
+    """Whether `audit_rows` refutes the claim of 1."""
+    return audit_rows(fitted, 1.0, draws=DRAWS, confidence=SURE, rng=1).exceeded
+
+
+@cache
+def passes(kind: str, kernel: str) -> bool:
+    """Whether a column without a bug is not accused."""
+    return not caught(ONE[kind](KERNELS[kernel], 1.0))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kind", ["continuous, normal", "counts, Poisson(3)", "mixed, 30% zeros"])
+def test_a_fifth_too_little_noise_is_caught(kind: str, kernel: str) -> None:
+    assert passes(kind, kernel)
+    assert caught(ONE[kind](KERNELS[kernel], 1.0 / 0.8))
+
+
+def test_too_little_noise_in_a_matrix_is_caught_without_any_draw() -> None:
+    for make in (ONE["12 categories"], TWO["2 columns, independent"]):
+        assert exact_epsilon(make(Optimal(), 1.0 / 0.8), 1.0)[-1].exceeded
+        assert not exact_epsilon(make(Optimal(), 1.0), 1.0)[-1].exceeded
+
+
+@pytest.mark.parametrize("recipe", [Laplace(), OptimalColumns()])
+@pytest.mark.parametrize("kind", ["2 columns, independent", "2 columns, private network"])
+def test_epsilon_that_was_not_divided_among_columns_is_caught(kind: str, recipe: KernelRecipe) -> None:
+    sound = TWO[kind](recipe, 1.0)
+    assert caught(replace(sound, kernel=recipe.build(2.0, sound.names)))  # each of two columns has all of ε
+    assert not caught(sound)
+
+
+def _like_neighbours(words: Words) -> Words:
+    return words[np.arange(len(words)) // 2 * 2]
+
+
+def same_bits_for_two_rows(patch: pytest.MonkeyPatch) -> None:
+    blocks, words = Draws.blocks, Draws.words
+    patch.setattr(Draws, "blocks", lambda self, use=0: _like_neighbours(blocks(self, use)))
+    patch.setattr(Draws, "words", lambda self, use=0: _like_neighbours(words(self, use)))
+
+
+def same_bits_for_all_rows(patch: pytest.MonkeyPatch) -> None:
+    blocks, words = Draws.blocks, Draws.words
+    patch.setattr(Draws, "blocks", lambda self, use=0: np.repeat(blocks(self, use)[:1], self.count, axis=0))
+    patch.setattr(Draws, "words", lambda self, use=0: np.repeat(words(self, use)[:1], self.count))
+
+
+def same_bits_for_every_chunk(patch: pytest.MonkeyPatch) -> None:
+    for mechanism in (Chain, Levels):
+        sound: Any = mechanism.privatize
+        patch.setattr(
+            mechanism, "privatize", lambda self, cells, bits, first=0, sound=sound: sound(self, cells, bits, 0)
+        )
+
+
+def same_bits_for_every_batch(patch: pytest.MonkeyPatch) -> None:
+    sound = Fitted.release
+    patch.setattr(
+        Fitted,
+        "release",
+        lambda self, table, keep, bits, progress=False, first=0: sound(self, table, keep, bits, progress, 0),
+    )
+
+
+@pytest.mark.parametrize("kind", ["continuous, normal", "12 categories"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "plant",
+    [same_bits_for_two_rows, same_bits_for_all_rows, same_bits_for_every_chunk, same_bits_for_every_batch],
+)
+def test_bits_that_rows_share_are_caught(
+    plant: Callable[[pytest.MonkeyPatch], None], kernel: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert passes(kind, kernel)
+    plant(monkeypatch)
+    assert caught(ONE[kind](KERNELS[kernel], 1.0))
+
+
+def test_bits_that_columns_share_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [
+        TWO[kind](recipe, 1.0)
+        for kind in ("2 columns, private network", "2 columns, independent")
+        for recipe in (Laplace(), OptimalColumns())
+    ]
+    assert not any(caught(fitted) for fitted in made)
+    child = Bits.child
+    monkeypatch.setattr(Draws, "of_column", lambda self, column: self)
+    monkeypatch.setattr(
+        Bits, "child", lambda self, label: child(self, "column 0" if label.startswith("column ") else label)
+    )
+    assert all(caught(fitted) for fitted in made)
+
+
+N = 3000
+RNG = np.random.default_rng(0)
+REALS = pa.table({"x": RNG.normal(size=N)})
+ROWS = pa.table({"x": RNG.normal(size=N), "y": RNG.normal(size=N), "z": RNG.choice(list("abc"), N)})
+LEVELS = pa.table({"x": 10 * RNG.integers(1, 9, N)})
+ATOMS = pa.table({"x": np.where(RNG.random(N) < 0.3, 0.0, RNG.lognormal(9, 1, N))})
+Plant = Callable[[pa.Table], AbstractContextManager[None]]
+
+
+@contextmanager
+def reference_of_released_rows(table: pa.Table) -> Iterator[None]:
+    """The hold-out's way to a reference, given all rows."""
+    sound = fitting.fit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            fitting,
+            "fit",
+            lambda recipe, kernel, epsilon, facts, schema, reference, bits: sound(
+                recipe, kernel, epsilon, facts, schema, tables.read(table), bits
+            ),
+        )
+        yield
+
+
+@contextmanager
+def atoms_of_released_rows(table: pa.Table) -> Iterator[None]:
+    """Kinds and codecs read from all rows, the reference from the hold-out."""
+    sound = columns.fit_columns
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            fitting, "fit_columns", lambda facts, schema, lawful, held: sound(facts, schema, lawful, tables.read(table))
+        )
+        yield
+
+
+def leaky(plant: Plant, **options: Any) -> Callable[[pa.Table, Rng], Published]:
+    publish = publisher(1.0, **options)
+
+    def leaking(table: pa.Table, rng: Rng) -> Published:
+        with plant(table):
+            return publish(table, rng)
+
+    return leaking
+
+
+@pytest.mark.parametrize(
+    ("table", "plant", "schema"),
+    [
+        (REALS, reference_of_released_rows, {}),
+        (ROWS, reference_of_released_rows, {}),
+        (LEVELS, reference_of_released_rows, {}),
+        (ATOMS, reference_of_released_rows, {}),
+        (ATOMS, atoms_of_released_rows, {}),
+        (ATOMS, atoms_of_released_rows, {"x": dipriv.Mixed()}),
+        (REALS, atoms_of_released_rows, {}),
+        (ROWS, atoms_of_released_rows, {}),
+    ],
+    ids=["reals", "rows", "levels", "atoms' reference", "atoms", "declared atoms", "reals' atoms", "rows' atoms"],
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_is_read_from_released_rows_is_caught_by_distinct_canaries(
+    table: pa.Table, plant: Plant, schema: dict[str, Any], kernel: str
+) -> None:
+    # 10 right guesses of 10 show ε = 1 at 95%; a claim of 1 is refuted at this confidence from 47 of 47 on
+    options: dict[str, Any] = {"reference": "holdout", "schema": schema, "kernel": kernel}
+    found = audit_release(leaky(plant, **options), table, 1.0, rng=2)
+    assert next(bound for bound in found if "distinct" in bound.what).exceeded
+    sound = audit_release(publisher(1.0, **options), table, 1.0, rng=2, confidence=SURE)
+    assert not any(bound.exceeded for bound in sound)
