@@ -34,11 +34,11 @@ PILOT_EPSILON, CLIENT_EPSILON = 1.0, 2.0
 COPIES, ROUNDS = 200_000, 500
 
 
-def export_reference(pilot: pd.DataFrame, path: Path) -> None:
+def export_reference(pilot: pd.DataFrame, path: Path, rng: int | None = None) -> None:
     """The keeper of the pilot: what is learned costs its people ε = 1; each client's record will cost ε = 2."""
     share = PILOT_EPSILON / (PILOT_EPSILON + CLIENT_EPSILON)
     schema = {"answer": dipriv.Categorical(levels=ANSWERS)}
-    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=Private(reference_share=share), schema=schema)
+    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=Private(reference_share=share), schema=schema, rng=rng)
     dip.fit(pilot).export_local(path)
 
 

@@ -230,7 +230,7 @@ def test_memory_holds_a_block_and_the_source_is_read_lazily(reference: Any) -> N
 
 
 def test_a_data_set_is_not_read_ahead_of_the_release(tmp_path: Path) -> None:
-    rows, files = 20_000, 300  # a few files are read ahead whatever their number, never a quarter of them
+    rows, files = 20_000, 120  # a few files are read ahead whatever their number, never a quarter of them
     folder = written(tmp_path / "x", pa.table({"a": np.random.default_rng(0).normal(size=rows * files)}), files)
     reader = stream.privatize(folder, 1.0, reference=Known(stats.norm()), kernel="laplace").batches()
     base, most = pa.total_allocated_bytes(), 0
