@@ -151,6 +151,8 @@ class Table:
             return array, labels, None if labels is None else tuple(labels.to_pylist())
         if self.backend == "numpy":
             return _arrow(name, str(native.dtype), lambda: pa.array(native)), None, None
+        if pa.types.is_dictionary(native.type):
+            storage_of(name, native.type)  # labels of types that are refused cannot be put together
         return _one_chunk(native), None, None
 
     def _native_column(self, name: str) -> Any:

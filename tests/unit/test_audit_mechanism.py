@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv.audit.events import Shape, best_event, cuts_of, learn
+from dipriv.audit.events import Shape, best_event, cuts_of, dependence, learn
 from dipriv.audit.exact import exact_epsilon
 from dipriv.audit.mechanism import audit_rows, most_by_chance, repeated
 from dipriv.audit.standard import KERNELS, measure, one_column, several_columns
@@ -146,6 +146,13 @@ def test_blocks_have_their_rows_where_their_layout_says() -> None:
             assert np.allclose(difference, second - first)
 
 
+def test_rows_of_a_call_that_are_one_draw_are_told_from_independent_ones() -> None:
+    calls = np.random.default_rng(10).normal(size=(8, 1000))
+    assert dependence(calls) < 6  # chi-square with 7 degrees of freedom, over 7, at 1 - 1e-6: 6.1
+    assert dependence(np.repeat(calls[:, :1], 1000, axis=1)) > 100  # control
+    assert dependence(np.zeros((8, 1000))) == 1
+
+
 def test_progress_is_told_from_0_to_1() -> None:
     told: list[float] = []
     audit_rows(COLUMNS["continuous, uniform"](Laplace(), 1.0), 1.0, draws=10_000, rng=8, progress=told.append)
@@ -172,7 +179,7 @@ def test_cuts_give_frequent_values_cells_of_their_own() -> None:
 def test_an_event_finds_the_world_that_is_likelier(shape: Shape) -> None:
     rng = np.random.default_rng(9)
     one, other = (rng.normal(mean, size=(20_000, 2)) for mean in (1.0, -1.0))
-    fresh = (rng.normal(mean, size=(4, 5000, 2)) for mean in (1.0, -1.0))
+    fresh = (rng.normal(mean, size=(20_000, 2)) for mean in (1.0, -1.0))
     promise, event = best_event(learn(one, other, shape), *fresh)
     assert promise > 3  # P(x > 1) is 0.5 in one world and 0.02 in the other
     assert event.hits(one) > 10 * event.hits(other)

@@ -304,3 +304,9 @@ def test_arguments_of_the_wrong_make_are_refused(options: dict[str, Any], match:
 def test_a_decimal_whose_scale_no_number_has_is_refused(scale: int) -> None:
     odd = pa.table({"pay": pa.array([1, 2] * 30).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, scale))})
     refused(SchemaError, "'pay'", "decimal128", "columns=[...]", call=lambda: dipriv.privatize(odd, 1.0))
+
+
+def test_labels_that_are_no_data_of_a_row_are_refused_in_parts_too() -> None:
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 0] * 30), pa.array([{}], pa.struct([])))
+    parts = pa.table({"pay": pa.chunked_array([labels, labels])})
+    refused(SchemaError, "'pay'", "struct", call=lambda: dipriv.privatize(parts, 1.0))

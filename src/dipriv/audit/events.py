@@ -26,8 +26,6 @@ FINE, MIDDLE, COARSE = 64, 32, 12
 DRAWS_PER_CELL = 50
 """Fewer cells where there are few draws to learn from."""
 THRESHOLDS = 256
-FEWEST_CALLS, BY_CHANCE = 3, 6.0
-"""Fewer calls do not tell how much calls vary, and less variation is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,52 +96,29 @@ def learn(one: FloatArray, other: FloatArray, shape: Shape, most: int = FINE) ->
 
 
 def best_event(score: Score, one: FloatArray, other: FloatArray) -> tuple[float, Event]:
-    """The threshold with the largest foreseen bound, on draws (calls, n, f) from which the score was not learned.
-
-    Where calls differ by more than chance, rows of a call are not independent, and count for fewer.
-    """
-    ones, others = (np.sort(score.of(rows.reshape(-1, rows.shape[2])).reshape(rows.shape[:2])) for rows in (one, other))
-    pooled = np.unique(np.concatenate([ones, others], axis=None))
+    """The threshold with the largest foreseen bound, on draws from which the score was not learned."""
+    ones, others = np.sort(score.of(one)), np.sort(score.of(other))
+    pooled = np.unique(np.concatenate([ones, others]))
     thresholds = pooled[np.unique(np.linspace(0, len(pooled) - 1, THRESHOLDS).astype(np.int64))]
-    hits, other_hits = (np.stack([_at_least(call, thresholds) for call in calls]) for calls in (ones, others))
-    found = foreseen(
-        hits.sum(axis=0), ones.size, other_hits.sum(axis=0), others.size, _dependence(hits, ones.shape[1]),
-        _dependence(other_hits, others.shape[1]),
-    )  # fmt: skip
+    hits = len(ones) - np.searchsorted(ones, thresholds, side="left")
+    other_hits = len(others) - np.searchsorted(others, thresholds, side="left")
+    found = foreseen(hits, len(ones), other_hits, len(others))
     best = int(np.argmax(found))
     return float(found[best]), Event(score, float(thresholds[best]))
 
 
-def foreseen(
-    hits: NDArray[Any],
-    tries: float,
-    other_hits: NDArray[Any],
-    other_tries: float,
-    dependence: float = 1.0,
-    other_dependence: float = 1.0,
-) -> FloatArray:
+def foreseen(hits: NDArray[Any], tries: int, other_hits: NDArray[Any], other_tries: int) -> FloatArray:
     """About the bound that these draws would give: for choosing only, where it need not hold."""
-    tries, other_tries = tries / dependence, other_tries / other_dependence
-    likely = np.maximum(hits / dependence, 0.5) / tries
-    rare = np.minimum((other_hits / other_dependence + 1.0) / other_tries, 1.0)
+    likely, rare = np.maximum(hits, 0.5) / tries, np.minimum((other_hits + 1.0) / other_tries, 1.0)
     error = np.sqrt((1 - likely) / (likely * tries)) + np.sqrt((1 - rare) / (rare * other_tries))
     return np.asarray(np.log(likely / rare) - 2.0 * error, dtype=np.float64)
 
 
-def _at_least(ordered: FloatArray, thresholds: FloatArray) -> NDArray[np.int64]:
-    return len(ordered) - np.searchsorted(ordered, thresholds, side="left")
-
-
-def _dependence(hits: NDArray[np.int64], tries: int) -> float:
-    """How many rows of a call count as one: their hits, by call and threshold, vary so many times as independent ones.
-
-    Up to `BY_CHANCE` that is what the largest of many may do by chance.
-    """
-    if len(hits) < FEWEST_CALLS:
-        return 1.0
-    share = np.clip(hits.mean(axis=0) / tries, 1 / (tries * len(hits)), 1 - 1 / (tries * len(hits)))
-    varied = float(np.max(hits.var(axis=0, ddof=1) / (tries * share * (1 - share))))
-    return varied if varied > BY_CHANCE else 1.0
+def dependence(calls: FloatArray) -> float:
+    """How much calls (c, n) of the draws of one feature differ, in multiples of what independent draws would."""
+    cells = np.searchsorted(cuts_of(calls.ravel(), COARSE), calls, side="right")
+    within = float(cells.var())
+    return float(cells.mean(axis=1).var(ddof=1)) * calls.shape[1] / within if within > 0 else 1.0
 
 
 def strengths(cells: NDArray[np.int64], size: int) -> FloatArray:

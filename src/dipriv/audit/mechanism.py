@@ -21,6 +21,7 @@ from dipriv.audit.events import (
     Views,
     best_event,
     cuts_of,
+    dependence,
     learn,
     pairs_of,
     shapes_of,
@@ -38,6 +39,8 @@ Progress: TypeAlias = Callable[[float], None] | None
 
 FEWEST_DRAWS = 10_000
 FEW, COARSEST, MOST_PAIRS, SHORT_LIST = 8, 8, 66, 3
+BY_CHANCE = 25.0
+"""Calls that differ by more than so many times what independent rows would make them differ share bits among rows."""
 CLEARLY = 0.3
 """A block has a known row beside the other: it is worth its draws only if it promises more by so much."""
 
@@ -135,8 +138,11 @@ def check_confidence(confidence: float) -> None:
 def plan_audit(fitted: Fitted, draws: int, bits: Bits) -> Plan:
     """The worlds and the event that promise the largest bound, by three rounds: all records, some, and the last few."""
     records = records_of(fitted, bits.child("records"))
-    last = _best_alone(fitted, records, draws, bits)
-    last += [block for block in _blocks(fitted, records, last[0], draws, bits) if block.promise > last[0].promise]
+    alone, dependent = _best_alone(fitted, records, draws, bits)
+    beside, *others = _blocks(fitted, records, alone[0], draws, bits)
+    last = alone + [block for block in (beside, *others) if block.promise > alone[0].promise]
+    if dependent:  # the rows of a call share bits: no row tells anything that the one beside it does not
+        last = [beside]
     fixed = [
         _fix(fitted, records, one, draws // (2 * len(last)), bits.child(f"last {k}")) for k, one in enumerate(last)
     ]
@@ -149,22 +155,28 @@ def _fix(fitted: Fitted, records: Records, finding: Finding, draws: int, bits: B
     """The score learned anew from more draws of its two worlds, and a threshold and a promise from as many others."""
     one, other = draw_all(fitted, records, (finding.one, finding.other), max(2000, draws), bits)
     score = learn(_rows(one[::2]), _rows(other[::2]), finding.score.shape, finding.score.most)
-    return best_event(score, one[1::2], other[1::2])
+    return best_event(score, _rows(one[1::2]), _rows(other[1::2]))
 
 
-def _best_alone(fitted: Fitted, records: Records, draws: int, bits: Bits) -> list[Finding]:
-    """For the few couples of records that are best told apart by their own releases, by what; the best first."""
+def _best_alone(fitted: Fitted, records: Records, draws: int, bits: Bits) -> tuple[list[Finding], bool]:
+    """The few couples of records that are best told apart by their own releases, the best first, and by what.
+
+    And whether the rows of a call depend on each other.
+    """
     views = views_of(fitted)
     seen = draw_records(fitted, records, max(256, min(8192, draws // 256)), bits.child("all records"))
     couples, pairs = _short_list(seen.reshape(len(records), -1, seen.shape[3]), views)
     numbers = sorted({number for couple in couples for number in couple})
     few = Records(records.table.take(numbers), tuple(records.words[number] for number in numbers))
-    rows = dict(zip(numbers, draw_records(fitted, few, max(2000, draws // 64), bits.child("some")), strict=True))
+    rows = draw_records(fitted, few, max(2000, draws // 64), bits.child("some"))
     shapes, found = shapes_of(views, pairs), []
-    for one, other in couples:
-        findings = _findings(rows[one], rows[other], World((one,)), World((other,)), shapes)
+    for couple in couples:
+        one, other = (rows[numbers.index(number)] for number in couple)
+        findings = _findings(one, other, World(couple[:1]), World(couple[1:]), shapes)
         found.append(max(findings, key=lambda finding: finding.promise))
-    return sorted(found, key=lambda finding: -finding.promise)[:SHORT_LIST]
+    features = (rows[number, :, :, feature] for number in range(len(few)) for feature in range(rows.shape[3]))
+    dependent = any(dependence(calls) > BY_CHANCE for calls in features)
+    return sorted(found, key=lambda finding: -finding.promise)[:SHORT_LIST], dependent
 
 
 def _short_list(seen: FloatArray, views: Views) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -196,10 +208,11 @@ def _short_list(seen: FloatArray, views: Views) -> tuple[list[tuple[int, int]], 
 def _findings(one: FloatArray, other: FloatArray, first: World, second: World, shapes: list[Shape]) -> list[Finding]:
     """What each score promises, in both directions: learned from half of the calls, rated by the others."""
     found, seen = [], (_rows(one[::2]), _rows(other[::2]))
+    one, other = _rows(one[1::2]), _rows(other[1::2])
     for score in (learn(*seen, shape, most) for shape in shapes for most in (FEW, FINE)):
         turned = score.turned()
-        found.append(Finding(best_event(score, one[1::2], other[1::2])[0], first, second, score))
-        found.append(Finding(best_event(turned, other[1::2], one[1::2])[0], second, first, turned))
+        found.append(Finding(best_event(score, one, other)[0], first, second, score))
+        found.append(Finding(best_event(turned, other, one)[0], second, first, turned))
     return found
 
 
