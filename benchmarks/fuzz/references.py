@@ -103,7 +103,10 @@ def _changed(rng: Random, array: np.ndarray, others: Arrays) -> np.ndarray:
     if chance < 0.8:
         return array.reshape(rng.choice(((-1,), (1, -1), (-1, 1), (1, -1, 1)))) if array.size else array
     if chance < 0.9:
-        return array.astype(rng.choice(DTYPES))
+        try:
+            return array.astype(rng.choice(DTYPES))
+        except ValueError:  # an array that was changed to texts, of which some are no whole numbers
+            return array
     if chance < 0.95:
         return others[rng.choice(list(others))]
     return np.zeros(rng.choice(((0,), (1,), (3,), (2, 2), (4, 1, 2), (0, 5))), dtype=array.dtype)
