@@ -103,12 +103,13 @@ def _caught(found: Found) -> Iterator[str]:
         if not risks:
             continue
         caught = [f"{name} ({where})" for where, name, _, risk in risks if risk["interval"][0] > 0]
-        largest = max(risk["risk"] for *_, risk in risks)
+        where, name, _, most = max(risks, key=lambda risk: float(risk[-1]["risk"]))
         told = f": {', '.join(caught)}" if caught else ""
         chance = 0.025 * len(risks)
         yield (
             f"{label}: the interval of the risk excludes 0 in {len(caught)} of {len(risks)} attacks{told}; by chance "
-            f"alone {chance:.1f} would. The largest estimate is {largest:.1%}."
+            f"alone {chance:.1f} would. The largest estimate is {most['risk']:.1%}: {name} ({where}), "
+            f"{most['attacks']:,} attacks."
         )
 
 

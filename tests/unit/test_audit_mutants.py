@@ -27,7 +27,7 @@ from tests.support import ALARM
 
 SURE = 1 - ALARM
 """A bug counts as caught only at a confidence at which sound code is accused once in a million audits."""
-DRAWS = 100_000
+DRAWS = 60_000
 ONE, TWO = one_column(), several_columns(2)
 
 
@@ -43,7 +43,7 @@ def passes(kind: str, kernel: str) -> bool:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("kind", ["continuous, normal", "counts, Poisson(3)", "mixed, 30% zeros"])
+@pytest.mark.parametrize("kind", ["continuous, normal", "counts, Poisson(3)"])
 def test_a_fifth_too_little_noise_is_caught(kind: str, kernel: str) -> None:
     assert passes(kind, kernel)
     assert caught(ONE[kind](KERNELS[kernel], 1.0 / 0.8))
@@ -55,8 +55,9 @@ def test_too_little_noise_in_a_matrix_is_caught_without_any_draw() -> None:
         assert not exact_epsilon(make(Optimal(), 1.0), 1.0)[-1].exceeded
 
 
-@pytest.mark.parametrize("recipe", [Laplace(), OptimalColumns()])
-@pytest.mark.parametrize("kind", ["2 columns, independent", "2 columns, private network"])
+@pytest.mark.parametrize(
+    ("kind", "recipe"), [("2 columns, independent", OptimalColumns()), ("2 columns, private network", Laplace())]
+)
 def test_epsilon_that_was_not_divided_among_columns_is_caught(kind: str, recipe: KernelRecipe) -> None:
     sound = TWO[kind](recipe, 1.0)
     assert caught(replace(sound, kernel=recipe.build(2.0, sound.names)))  # each of two columns has all of ε
@@ -96,11 +97,19 @@ def same_bits_for_every_batch(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["continuous, normal", "12 categories"])
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "plant",
-    [same_bits_for_two_rows, same_bits_for_all_rows, same_bits_for_every_chunk, same_bits_for_every_batch],
+    ("plant", "kernel", "kind"),
+    [
+        (same_bits_for_two_rows, "laplace", "continuous, normal"),
+        (same_bits_for_two_rows, "optimal", "12 categories"),
+        (same_bits_for_all_rows, "laplace", "continuous, normal"),
+        (same_bits_for_all_rows, "optimal", "continuous, normal"),
+        (same_bits_for_all_rows, "optimal", "12 categories"),
+        (same_bits_for_every_chunk, "laplace", "continuous, normal"),
+        (same_bits_for_every_chunk, "optimal", "12 categories"),
+        (same_bits_for_every_batch, "optimal", "continuous, normal"),
+        (same_bits_for_every_batch, "laplace", "12 categories"),
+    ],
 )
 def test_bits_that_rows_share_are_caught(
     plant: Callable[[pytest.MonkeyPatch], None], kernel: str, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -111,11 +120,7 @@ def test_bits_that_rows_share_are_caught(
 
 
 def test_bits_that_columns_share_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [
-        TWO[kind](recipe, 1.0)
-        for kind in ("2 columns, private network", "2 columns, independent")
-        for recipe in (Laplace(), OptimalColumns())
-    ]
+    made = [TWO["2 columns, private network"](Laplace(), 1.0), TWO["2 columns, independent"](OptimalColumns(), 1.0)]
     assert not any(caught(fitted) for fitted in made)
     child = Bits.child
     monkeypatch.setattr(Draws, "of_column", lambda self, column: self)

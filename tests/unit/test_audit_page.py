@@ -64,6 +64,7 @@ def test_the_page_says_what_the_record_holds() -> None:
     text = page.render({"judges": record()})
     assert f"Control, {COPY}: anonymeter finds a risk in 2 of 2 attacks, 90% to 90%." in text
     assert "dipriv: the interval of the risk excludes 0 in 1 of 2 attacks: inference of y (bank);" in text
+    assert "The largest estimate is 5.0%: inference of y (bank), 100 attacks." in text
     assert "| linkability | dipriv | 100 | 20.0% | 20.0% | 10.0% | 0.0% (0.0% to 10.0%) † |" in text
     assert "| singling out, 1 column | dipriv | 0 |  |  |  | nothing to attack with |" in text
     assert "bank: dipriv is worse than OpenDP MST in pair trends 0.550 against 0.900." in text

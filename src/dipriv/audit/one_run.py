@@ -57,7 +57,8 @@ class Stage:
 
     def __init__(self, publish: Publish, table: pa.Table, rng: Rng, progress: Progress) -> None:
         self.publish, self.table, self.progress = publish, table, progress
-        self.seed = np.random.SeedSequence(rng) if isinstance(rng, int) else rng
+        source(rng)  # refuses what is no seed
+        self.seed = np.random.SeedSequence(int(rng)) if isinstance(rng, int | np.integer) else rng
         self.rng = np.random.default_rng(self.next_seed())
         self.runs = 0
 
