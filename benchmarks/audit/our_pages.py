@@ -26,9 +26,6 @@ because rounding is. Seconds are of the audit, on a busy machine.
 
 {_bounds(found["several columns"])}
 
-The boxes of a hold-out tell of a row by one column alone; the optimal kernel gives that column all of ε, the
-paper's a third.
-
 ### One audit, many times
 
 {_repeated(found["repeated"])}
