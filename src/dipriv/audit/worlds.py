@@ -37,7 +37,7 @@ NEAR = 2.0**-26
 BEYOND = 2.0**100
 """A number beyond any column's support, but not beyond a short float."""
 MOST_LEVELS, MOST_CORNERS, MIXED = 6, 32, 8
-CALL_ROWS, MANY, VERY_MANY, FEWEST_CHUNKS = 1 << 15, 8, 128, 2
+CALL_ROWS, MANY, VERY_MANY, FEWEST_CHUNKS = 1 << 15, 8, 64, 2
 """Pilots are drawn in many calls with bits of their own, and rows beside each other in very many: bits that are reused
 by all rows of a call make one draw of it."""
 
