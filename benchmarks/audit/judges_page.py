@@ -214,13 +214,17 @@ def _sdmetrics(found: Found) -> str:
     secrets = "\n".join(
         f"  * {name}: {told['sensitive']} from {', '.join(told['known'])}" for name, told in found["tables"].items()
     )
+    seeds = ", ".join(
+        f"{name} {max(len(scores['column shapes']) for scores in methods.values())}"
+        for name, methods in judged["found"].items()
+    )
     return f"""### SDMetrics
 
-Means over the seeds; baseline and disclosure protection, which are slow, are of the first seed alone. Released rows are
-looked for among all targets, and among as many control rows, {judged["settings"]["sample"]:,} of them a seed; secrets
-of {judged["settings"]["people"]:,} people are looked up in {judged["settings"]["looked up"]:,} released rows. Read the
-pairs of columns: a release that knows nothing of single people has the same number for targets and control, but for
-chance.
+Means over the seeds ({seeds}); baseline and disclosure protection, which are slow, are of the first seed alone.
+Released rows are looked for among all targets, and among as many control rows, {judged["settings"]["sample"]:,} of them
+a seed; secrets of {judged["settings"]["people"]:,} people are looked up in {judged["settings"]["looked up"]:,} released
+rows. Read the pairs of columns: a release that knows nothing of single people has the same number for targets and
+control, but for chance.
 
 * Column shapes, pair trends (QualityReport): how near the distributions of columns and the strong correlations of pairs
   are to those of the targets; 1 is perfect. This is usefulness, not privacy.

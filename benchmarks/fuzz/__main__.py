@@ -34,7 +34,7 @@ SHARES = {
 """The part of all cases that each target gets: slow ones get few."""
 PER_CHILD = {"ledger": 2000, "privatize": 500, "exported reference": 10_000}
 MOST_PER_CHILD = 40_000
-STUCK = 60.0
+STUCK = 300.0
 """Seconds without a new case after which a child is ended: it hangs in compiled code, where no alarm reaches it."""
 PACKAGES = ("dipriv", "numpy", "scipy", "pyarrow", "sqlalchemy", "numba")
 

@@ -68,6 +68,7 @@ def test_the_page_says_what_the_record_holds() -> None:
     assert "| linkability | dipriv | 100 | 20.0% | 20.0% | 10.0% | 0.0% (0.0% to 10.0%) † |" in text
     assert "| singling out, 1 column | dipriv | 0 |  |  |  | nothing to attack with |" in text
     assert "bank: dipriv is worse than OpenDP MST in pair trends 0.550 against 0.900." in text
+    assert "Means over the seeds (bank 2);" in text
     assert "larger than 63%" in text  # 1 - 1/e
     assert "2 cores, 24 GB memory, seeds 0, 1; releases: dipriv 0; anonymeter: anonymeter 1.1.0." in text
 
