@@ -239,7 +239,7 @@ def test_encode_is_total_and_keeps_the_order(case: Case) -> None:
     assert 0 < place <= codec.states if isinstance(codec, CellsCodec) else place == codec.lower[0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e200, 1e200)),
     st.lists(st.floats(-1e200, 1e200), max_size=5, unique=True),
@@ -255,7 +255,7 @@ def test_mixed_lines_round_trip(z: NDArray[np.float64], atoms: list[float]) -> N
     assert np.all(near)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(hnp.arrays(np.int64, st.integers(1, 40), elements=st.integers(-(2**52), 2**52)), st.integers(1, 10**6))
 def test_lattices_round_trip_whole_numbers(n: NDArray[np.int64], whole: int) -> None:
     z = n // whole * whole
@@ -263,7 +263,7 @@ def test_lattices_round_trip_whole_numbers(n: NDArray[np.int64], whole: int) -> 
     assert np.array_equal(codec.decode(encode(codec, Cells(z), 0)).values, z)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(-(10**11), 10**11), min_size=1, max_size=40), st.integers(1, 4))
 def test_lattices_round_trip_decimals_to_the_last_digit(n: list[int], digits: int) -> None:
     z = np.array(n) / 10**digits
@@ -271,7 +271,7 @@ def test_lattices_round_trip_decimals_to_the_last_digit(n: list[int], digits: in
     assert np.array_equal(codec.decode(encode(codec, Cells(z), 0)).values, z)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40, unique=True))
 def test_levels_round_trip_whatever_their_spacing(levels: list[float]) -> None:
     codec = LevelsCodec(np.sort(np.array(levels)))

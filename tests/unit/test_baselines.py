@@ -577,7 +577,7 @@ def test_columns_do_not_share_their_noise(method: Any) -> None:
         assert len(np.unique(released)) == 200
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     epsilon=st.floats(1e-6, 1e6) | st.integers(1, 100).map(float) | st.integers(1, 19).map(lambda whole: 2.0**-whole),
     columns=st.integers(1, 40),

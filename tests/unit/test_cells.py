@@ -55,7 +55,7 @@ def test_codes_that_are_even_in_a_cell_are_uniform_there(size: int) -> None:
         assert ks_uniform(encode(codec, np.full(n, 101)) - 1.0) > dkw(n)  # one code has its own share only
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_decode_inverts_encode_in_every_cell(data: st.DataObject) -> None:
     edges = np.unique(data.draw(st.lists(st.integers(-(2**30), 2**30), min_size=2, max_size=40, unique=True)))
@@ -71,7 +71,7 @@ def test_decode_inverts_encode_in_every_cell(data: st.DataObject) -> None:
     assert np.all((v > states) & (v <= states + 1))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_nothing_outside_the_cells_is_ever_decoded(data: st.DataObject) -> None:
     edges = np.unique(data.draw(st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=20, unique=True)))
@@ -167,7 +167,7 @@ def test_both_kinds_of_missing_cells_are_told_apart() -> None:
             assert ks_uniform(inside**1.2) > dkw(len(inside))  # control
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.permutations(range(12)), st.sampled_from([(), (NULL,), (NULL, NAN)]))
 def test_ranks_follow_their_own_order(order: list[int], missing: tuple[int, ...]) -> None:
     codec = RanksCodec(np.arange(12) * 10, np.array(order), missing)

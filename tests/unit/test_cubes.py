@@ -67,7 +67,7 @@ def naive_backward(v: FloatArray, u: list[float]) -> list[float]:
     return x
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 9), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_both_directions_equal_the_naive_loops(m: int, p: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

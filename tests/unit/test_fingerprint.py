@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dipriv
@@ -78,7 +78,6 @@ def far_from_zero(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, array, array]).slice(len(array), len(array))
 
 
-@settings(deadline=None)
 @given(tables(), st.lists(st.integers(0, 12), max_size=4))
 def test_batches_and_slices_do_not_matter(table: pa.RecordBatch, cuts: list[int]) -> None:
     ends = [0, *sorted(min(cut, table.num_rows) for cut in cuts), table.num_rows]
@@ -88,7 +87,6 @@ def test_batches_and_slices_do_not_matter(table: pa.RecordBatch, cuts: list[int]
     assert len(digest(table)) == 16
 
 
-@settings(deadline=None)
 @given(tables(), st.data())
 def test_one_cell_matters(table: pa.RecordBatch, data: st.DataObject) -> None:
     if not table.num_rows:
@@ -104,7 +102,6 @@ def test_one_cell_matters(table: pa.RecordBatch, data: st.DataObject) -> None:
     assert (digest(pa.record_batch(arrays, names=table.schema.names)) == digest(table)) == same
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | TEXTS, max_size=12))
 def test_how_text_is_stored_does_not_matter(cells: list[str | None]) -> None:
     plain = pa.array(cells, pa.string())
@@ -117,7 +114,6 @@ def test_how_text_is_stored_does_not_matter(cells: list[str | None]) -> None:
     assert digest(*(pa.record_batch([array], names=["x"]) for array in stored)) == of(pa.array(cells * 5, pa.string()))
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.integers(0, 127), max_size=12))
 def test_widths_do_not_matter_but_kinds_do(cells: list[int | None]) -> None:
     def alike(*kinds: pa.DataType) -> set[bytes]:

@@ -317,7 +317,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.dictionaries(AWKWARD, CELLS, min_size=1, max_size=4))
 def test_drafts_load_back(columns: dict[str, list[Any]]) -> None:
     inspection = inspect(pa.table(columns))

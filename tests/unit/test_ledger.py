@@ -294,7 +294,7 @@ def test_power_grows_with_every_release(file: Ledger) -> None:
         refused(dipriv.InputError, "level", call=partial(account().power, level))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(EPSILONS, min_size=1, max_size=4), EPSILONS)
 def test_what_is_left_can_be_asked_for(
     tmp_path_factory: pytest.TempPathFactory, epsilons: list[float], budget: float

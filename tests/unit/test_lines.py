@@ -89,7 +89,7 @@ def test_codes_are_ordered_as_the_values_and_held_to_the_line(line: Any) -> None
     assert np.all((codes >= line.first) & (codes <= line.last))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(sorted(BITS)), st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_any_two_reals_have_codes_in_their_order(name: str, one: float, other: float) -> None:
     line = BITS[name]
@@ -222,7 +222,7 @@ def test_the_middle_is_strictly_inside(line: Any) -> None:
     assert np.array_equal(octaves.middle(codes[1:] - 1, codes[1:]), codes[1:])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(LINES)), st.data())
 def test_halving_ends_at_every_code(name: str, data: st.DataObject) -> None:
     """As the tree does it: from the whole line down to one code, in no more halvings than the tree could ever count."""
@@ -258,7 +258,7 @@ def test_ordinary_magnitudes_are_met_first() -> None:
     assert max(ordinary) < np.log2(len(line.octaves.starts))  # an even tree over octaves
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(-1e300, 1e300), st.floats(0, 1e300), st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_declared_bounds_of_reals_are_kept(lower: float, width: float, values: list[float]) -> None:
     upper = lower + width
@@ -268,7 +268,7 @@ def test_declared_bounds_of_reals_are_kept(lower: float, width: float, values: l
     assert np.array_equal(back, np.clip(values, lower, upper))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(WHOLES), st.integers(1, 50), st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_declared_bounds_of_whole_numbers_are_kept(
     dtype: np.dtype[Any], whole: int, lower: float, width: float

@@ -94,7 +94,7 @@ def test_rows_of_this_law_become_independent_uniforms() -> None:
     assert ks_uniform(swapped[:, 2]) > dkw(N)  # control: another column's law
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.sampled_from([0.0, 0.0, 1.0, 0.1, 7.0, 1e-9]), st.booleans()), min_size=1, max_size=12

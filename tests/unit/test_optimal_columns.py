@@ -242,7 +242,7 @@ def check_in_integers(swap: Swap, epsilon: float) -> None:
             assert max(column) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(levels())
 def test_privacy_and_invariance_hold_in_integers(problem: tuple[Partition, float]) -> None:
     part, epsilon = problem

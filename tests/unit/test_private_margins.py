@@ -137,7 +137,7 @@ def test_where_nothing_stands_out_ordinary_octaves_are_taken_if_they_are_needed(
         assert not np.any(occupied(octaves, everywhere, noisy, 1.0, needed=False))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(counts_of_cells, st.floats(0.5, 1e6))
 def test_counts_add_up_to_the_rows(noisy: FloatArray, total: float) -> None:
     settled = to_total(noisy, total)
@@ -193,7 +193,7 @@ def test_where_noise_hides_the_step_values_are_taken_as_they_are() -> None:
     assert finest_step(np.array([5000.0, 0, 0, 0, 0, 0]), 10.0, 5000) == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.floats(-1e300, 1e300), st.floats(0, 1))
 def test_the_shortest_number_is_inside(low: float, width: float) -> None:
     high = low + width * max(abs(low), 1e-300)

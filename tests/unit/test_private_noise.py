@@ -54,7 +54,7 @@ def test_what_is_not_paid_for_is_not_measured(monkeypatch: pytest.MonkeyPatch) -
     assert own.spent == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(fractions)
 def test_a_table_costs_what_its_noise_is_worth_and_no_more_than_asked(epsilon: Fraction) -> None:
     own = purse()
@@ -69,7 +69,7 @@ def test_a_table_costs_what_its_noise_is_worth_and_no_more_than_asked(epsilon: F
     assert np.array_equal(np.ldexp(noisy, digits) % 1, np.zeros((2, 3)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(fractions, st.integers(1, 1000))
 def test_a_choice_costs_no_more_than_asked(epsilon: Fraction, sensitivity: int) -> None:
     own = purse()

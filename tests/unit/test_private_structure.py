@@ -228,7 +228,7 @@ def test_with_little_noise_the_network_is_the_tables_law(target: str | None) -> 
     assert ks_uniform(control[u[:, 0] < 0.3, 1]) > 0.1  # control: a row of somebody else
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     hnp.arrays(np.float64, st.integers(1, 80), elements=st.floats(0, 1e6)),
     st.integers(2, 32),

@@ -189,7 +189,7 @@ def test_leaves_come_as_often_as_the_exact_law_says(line: Line, rows: Table) -> 
     assert chi_square_tail(seen, np.array([float(shallow.law(rows)[leaves]) for leaves in law])) < ALARM  # control
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=Fraction(1000)))
 def test_prices_and_parameters(epsilon: Fraction) -> None:
     """λ >= 4/ε, and two counts at least; δ >= λ ln 2."""
@@ -203,7 +203,7 @@ def test_prices_and_parameters(epsilon: Fraction) -> None:
     assert found._bias <= found._scale * math.log(2) * (1 + 1e-8) + 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=0, max_size=200),
     st.sampled_from([Fraction(1, 10), Fraction(4), Fraction(40)]),

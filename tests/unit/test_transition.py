@@ -35,7 +35,7 @@ def test_matrices_agree_with_high_precision_integrals(number: int) -> None:
     assert float(matrix.largest_ratio) == pytest.approx(float(case["max_ratio"]), rel=1e-8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=40), st.sampled_from([0.01, 0.1, 1.0, 3.0, 8.0]))
 def test_privacy_and_invariance_hold_in_integers(raw: list[float], epsilon: float) -> None:
     pi = np.array(raw) / np.sum(raw)
@@ -56,7 +56,7 @@ def test_privacy_and_invariance_hold_in_integers(raw: list[float], epsilon: floa
     assert max(drift) < 1e-12  # π is a fixed point to the rounding of doubles
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=40))
 def test_alias_tables_hold_exactly_the_weights(raw: list[float]) -> None:
     matrix = transition(np.array(raw), 1.0)

@@ -37,6 +37,8 @@ NEAR = 2.0**-26
 BEYOND = 2.0**100
 """A number beyond any column's support, but not beyond a short float."""
 MOST_LEVELS, MOST_CORNERS, MIXED = 6, 32, 8
+MOST_NUMBERS = 1 << 25
+"""No array of a pilot has more."""
 CALL_ROWS, MANY, VERY_MANY, FEWEST_CHUNKS = 1 << 15, 8, 64, 2
 """Pilots are drawn in many calls with bits of their own, and rows beside each other in very many: bits that are reused
 by all rows of a call make one draw of it."""
@@ -117,12 +119,14 @@ def draw(
 
 
 def draw_all(fitted: Fitted, records: Records, worlds: Sequence[World], count: int, bits: Bits) -> list[FloatArray]:
-    """(calls, n, features) for each of these worlds."""
+    """(calls, n, features) for each of these worlds; fewer releases where rows are very wide."""
+    count = min(count, _room(fitted, 3 * len(worlds)))
     return [np.stack(calls) for calls in zip(*draw(fitted, records, worlds, count, bits, MANY), strict=True)]
 
 
 def draw_records(fitted: Fitted, records: Records, count: int, bits: Bits) -> FloatArray:
     """(records, calls, n, features): about `count` releases of each record, all records in each call."""
+    count = min(count, _room(fitted, len(records)))
     calls = max(MANY, -(-count * len(records) // CALL_ROWS))
     each = -(-count // calls)
     table = tables.read(records.take(np.repeat(np.arange(len(records)), each)))
@@ -179,6 +183,12 @@ def _block(known: FloatArray, other: FloatArray) -> FloatArray:
 
 def _reference(fitted: Fitted, rows: int) -> Any:
     return fitted.reference if fitted.by is None else fitted.reference.at(np.zeros(rows, dtype=np.intp))
+
+
+def _room(fitted: Fitted, times: int) -> int:
+    """How many rows can be held at a time, so many times."""
+    width = max(feature for view in views_of(fitted) for feature in view) + 1
+    return max(MANY * 128, MOST_NUMBERS // (width * times))
 
 
 def _sizes(count: int, layout: Layout, calls: int) -> list[int]:
