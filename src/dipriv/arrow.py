@@ -101,6 +101,8 @@ def odd_numbers(values: NDArray[Any]) -> tuple[bool, bool]:
 
 def distinct_labels(array: pa.Array) -> pa.Array:
     """The sorted distinct labels of a column, nulls left out."""
+    if pt.is_dictionary(array.type):  # those that are used, each once
+        array = _decoded(array.dictionary).take(pc.drop_null(pc.unique(array.indices)))
     distinct = pc.drop_null(pc.unique(_decoded(array)))
     return distinct.take(pc.sort_indices(distinct))
 

@@ -23,8 +23,6 @@ from dipriv.references import Cubes, Independent, LevelsLaw, Network, Normal
 from dipriv.writing import write_whole
 
 FORMAT = 2
-MOST_LEVELS = 512
-"""Of a column that is alone or independent, in a file with the laplace kernel."""
 _SAID = {
     "protects": "the owner of a record, from everyone else, the collector included",
     "model": "local",
@@ -136,7 +134,6 @@ def read(data: bytes, rng: Rng = None, *, largest: int = state.LARGEST) -> Local
         promise = replace(content.pop("guarantee"), secure_randomness=rng is None)
         fitted = Fitted(**content)
         _check_parts(fitted)
-        _check_matrix(fitted)
         _check_promise(promise, fitted.kernel.epsilon)
         return Local(fitted, promise, rng)
     except DiprivError:
@@ -168,17 +165,6 @@ def _check_parts(fitted: Fitted) -> None:
     if not fits or not numbered or len(set(names)) < max(1, len(columns)) or not set(fitted.declared) <= set(names):
         raise InputError(
             "the columns, the reference and the kernel of the file do not fit together.", "Export it again."
-        )
-
-
-def _check_matrix(fitted: Fitted) -> None:
-    """The laplace kernel makes a matrix of a column's levels for each table: it takes the square of their number."""
-    laws = fitted.reference.laws if isinstance(fitted.reference, Independent) else ()
-    states = max((law.probabilities.size for law in laws if isinstance(law, LevelsLaw)), default=0)
-    if isinstance(fitted.kernel, LaplaceKernel) and states > MOST_LEVELS:
-        raise InputError(
-            f"the file has a column of {states:,} levels, more than {MOST_LEVELS} for the laplace kernel.",
-            "Export it with the optimal kernel.",
         )
 
 

@@ -135,7 +135,7 @@ def _one_column(codec: Codec, law: Law, kernel: Kernel) -> Mechanism:
         try:
             return Levels(codec, kernel.on_levels(law.probabilities))
         except InputError:
-            pass  # probabilities or a budget too small for integer weights: the chain has the same law
+            pass  # too many levels, or too little probability for integer weights: the chain has the same law
     return Chain((codec,), Independent((law,)), kernel, (0,))
 
 

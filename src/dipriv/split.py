@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,11 @@ from numpy.typing import NDArray
 from dipriv.errors import InputError
 from dipriv.randomness import Bits, Draws, source
 from dipriv.tables import Mask, Table, check_names
+from dipriv.writing import OWNER_ONLY, write_whole
 
 _KEY_BYTES = 32
 _LARGEST = 10**15
+_LARGEST_FILE = 1 << 20
 _KEYED = 1  # the lane of row keys; positions have lane 0
 
 
@@ -80,17 +81,16 @@ class Split:
     def save(self, path: str | Path) -> None:
         """Write the split, secret key included, readable by the owner only."""
         text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by})
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(text)
+        write_whole(Path(path), text.encode(), OWNER_ONLY)
 
     @classmethod
     def load(cls, path: str | Path) -> Split:
         """Read a split that `save` wrote."""
         try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
+            with Path(path).open("rb") as file:
+                plain = json.loads(file.read(_LARGEST_FILE))
             return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
 
     @property

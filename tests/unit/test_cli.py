@@ -113,6 +113,9 @@ def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
         page = (tmp_path / name).read_text(encoding="utf-8")
         assert "do not publish" in page
         assert "ε = 1 differential privacy" in page
+    (tmp_path / "out.csv.dipriv.json").write_text("[" * 100_000)  # a note that somebody else wrote
+    dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path)
+    assert "ε = 1 differential privacy" not in (tmp_path / "again.html").read_text(encoding="utf-8")
 
 
 def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def test_a_saved_split_is_the_same_and_private(tmp_path: Path) -> None:
     assert split.key.hex() not in repr(split)
 
 
+def test_a_split_is_never_saved_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "split.json").symlink_to(tmp_path / "other")
+    Split.new(0.25).save(tmp_path / "split.json")
+    assert (tmp_path / "other").read_text() == "mine"
+    assert Split.load(tmp_path / "split.json").holdout == 0.25
+
+
 def test_a_second_release_holds_out_the_same_rows() -> None:
     frame = pd.DataFrame({"z": np.arange(400.0)})
     first = dipriv.privatize(frame, 1.0, reference="holdout")
@@ -68,8 +76,11 @@ def test_a_second_release_holds_out_the_same_rows() -> None:
     assert not np.array_equal(dipriv.privatize(frame, 1.0, reference="holdout").rows, first.rows)
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"holdout": 2, "key": "00", "by": null}', "[1]"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", '{"holdout": 2, "key": "00", "by": null}', "[1]", "[" * 100_000, f'{{"holdout": 1{"0" * 400}}}', "\xff"],
+)
 def test_a_file_that_is_no_split_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "split.json").write_text(text)
+    (tmp_path / "split.json").write_text(text, encoding="latin-1")
     with pytest.raises(dipriv.InputError, match="not a saved split"):
         Split.load(tmp_path / "split.json")

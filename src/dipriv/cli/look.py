@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -61,6 +61,7 @@ def compare(
     Rows are matched where both tables have equally many, as with a private or public reference.
     """
     from dipriv.files import Source
+    from dipriv.publish import read_note
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
 
@@ -68,10 +69,8 @@ def compare(
     refuse_existing(output, force=force)
     declared = load_schema(schema)
     tables = Source.open(original).read(), Source.open(released).read()
-    note = _note(released)
-    kept = note.get("fidelity")
-    fidelity = {name: x for name, x in kept.items() if isinstance(x, float)} if isinstance(kept, dict) else None
-    told = summarize(*tables, schema=declared, guarantee=note.get("guarantee"), fidelity=fidelity, target=target)
+    promise, fidelity = read_note(released)
+    told = summarize(*tables, schema=declared, guarantee=promise, fidelity=fidelity, target=target)
     write_report(told, output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
 
@@ -84,15 +83,3 @@ def demo(
     from dipriv.demo import run
 
     run(folder, epsilon, say)
-
-
-def _note(released: str) -> dict[str, Any]:
-    """The note beside a released file, if there is one."""
-    import json
-
-    note = Path(f"{released}.dipriv.json")
-    try:
-        found = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else {}
-    except ValueError:
-        found = {}
-    return found if isinstance(found, dict) else {}

@@ -16,8 +16,10 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from dipriv.errors import InputError
+from dipriv.foreign import check_width, checked, rows_at_once
 from dipriv.tables import Column, Table
 
 Read: TypeAlias = Callable[[list[str]], Iterator[pa.RecordBatch]]
@@ -75,7 +77,7 @@ def open_source(source: Any) -> Source:
     if nw.dependencies.is_polars_lazyframe(source):
         return _lazy_frame(source)
     if isinstance(source, str | Path):
-        return _data_set(_parquet(str(source)), str(source))
+        return _parquet(str(source))
     if isinstance(source, ds.Dataset):
         return _data_set(source, "the data set")
     if callable(source) and not isinstance(source, type):
@@ -113,14 +115,43 @@ def _lazy_frame(frame: Any) -> Source:
     return Source(name, _bare(schema), read, listed)
 
 
-def _parquet(path: str) -> ds.Dataset:
-    """The Parquet files at a path: a file, a folder with all that is in it, or a pattern such as people/*.parquet."""
+def _parquet(path: str) -> Source:
+    """The Parquet files at a path: a file, a folder with all that is in it, or a pattern such as people/*.parquet.
+
+    Arrow's data sets unpack whole row groups, whatever these unfold to; here files are read by few rows.
+    """
     place = Path(path)
     files = [path] if place.exists() else sorted(glob.glob(path, recursive=True))
     if not files:
         raise InputError(f"no file is at {path!r}.", "Check the path; * stands for any part of a name.")
     with _told(path):
-        return ds.dataset(path if place.is_dir() else files, format="parquet", partitioning="hive")
+        data = ds.dataset(path if place.is_dir() else files, format="parquet", partitioning="hive")
+        check_width(path, len(data.schema))
+        _check_files(data, path)
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        with _told(path):
+            for fragment in data.get_fragments():
+                for batch in _fragment_batches(fragment, data.schema, names):
+                    yield checked(path, batch)
+
+    return Source(path, _bare(data.schema), read)
+
+
+def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, with the values that the names of its folders give."""
+    given = ds.get_partition_keys(fragment.partition_expression)
+    own = [name for name in names if name not in given]
+    with fragment.filesystem.open_input_file(fragment.path) as stream:
+        file = pq.ParquetFile(stream)
+        for batch in file.iter_batches(rows_at_once(file, stream), columns=own, use_threads=False):
+            cells = {name: batch.column(name) for name in own}
+            cells |= {
+                name: pa.repeat(pa.scalar(given[name], schema.field(name).type), batch.num_rows)
+                for name in names
+                if name in given
+            }
+            yield pa.RecordBatch.from_arrays([cells[name] for name in names], names=names)
 
 
 def _data_set(data: ds.Dataset, name: str) -> Source:
@@ -130,7 +161,9 @@ def _data_set(data: ds.Dataset, name: str) -> Source:
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
         with _told(name):
             # with threads Arrow reads on while nobody asks, without bound
-            yield from data.to_batches(columns=names, batch_readahead=2, fragment_readahead=1, use_threads=False)
+            batches = data.to_batches(columns=names, batch_readahead=2, fragment_readahead=1, use_threads=False)
+            for batch in batches:
+                yield checked(name, batch)
 
     return Source(name, _bare(data.schema), read)
 

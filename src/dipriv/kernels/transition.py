@@ -26,7 +26,8 @@ from dipriv.randomness import Draws, FloatArray, Words
 
 TOTAL = 1 << 63
 """The sum of a row's integer weights, where they come from doubles."""
-RAREST = 1e-12
+RAREST, MOST_LEVELS = 1e-12, 256
+"""Beyond these, matrices of the paper's noise lack digits, or take seconds to build."""
 DIGITS = 63
 """How many random bits the tables look at."""
 _DIGITS_LANE = 1
@@ -165,6 +166,8 @@ def bin_shift(digits: int, bins: int) -> np.uint64:
 
 def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:
     """(s, s) probabilities in double precision; the levels must not be rarer than doubles can integrate over."""
+    if len(pi) > MOST_LEVELS:
+        raise InputError(f"there are {len(pi):,} levels, more than {MOST_LEVELS}.", "Use the direct kernel.")
     if np.any((pi > 0) & (pi < RAREST)):
         raise InputError(
             f"a level's probability is {pi[pi > 0].min():.3g}, below {RAREST:g}.", "Use the direct kernel."
