@@ -69,6 +69,7 @@ PUBLISHERS: dict[str, Publish] = {
     "out of order": out_of_order,
     "private": publisher(1.0),
     "holdout": publisher(1.0, reference="holdout"),
+    "private, from a hold-out": publisher(1.0, holdout=0.25),
 }
 
 
@@ -121,6 +122,14 @@ def test_the_hold_out_is_exposed_by_its_empirical_distribution_and_nobody_by_a_p
     for how in ("private", "holdout"):
         assert not any(attack.exceeded for attack in attacks(how).values())
     assert all(at_chance(attack) for name, attack in attacks("private").items() if not by_row_identity(name))
+
+
+def test_the_hold_out_of_a_private_reference_is_protected_too() -> None:
+    safe = attacks("private, from a hold-out")["exposure, nearly verbatim"]
+    assert "held-out" in safe.what
+    assert at_chance(safe)
+    assert safe.allowed is not None
+    assert not safe.exceeded
 
 
 def test_verbatim_exposure_of_a_hold_out_of_discrete_columns() -> None:

@@ -1,7 +1,7 @@
 """Exposure: rows of the table that stand in the release, cell by cell or nearly so.
 
 Aimed at the hold-out if there is one: the release may be made of it (the paper's empirical reference puts a box around
-each of its rows), and nothing is promised to it. Otherwise at the released people.
+each of its rows), and only a private reference promises it anything. Otherwise at the released people.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ CLOSE = 0.01
 """The share of people that are by chance as near to a released row as what counts as nearly verbatim."""
 
 
-def exposure(cast: Cast, epsilon: float, confidence: float) -> list[Attack]:
+def exposure(cast: Cast, epsilon: float, confidence: float, *, held_protected: bool) -> list[Attack]:
     """Verbatim, and within a radius that the attacker takes from people who are not counted."""
     aimed = cast.held if len(cast.held) else cast.members
     whom = "held-out people" if len(cast.held) else "released people"
-    promised = None if len(cast.held) else epsilon
+    promised = None if len(cast.held) and not held_protected else epsilon
     targets, control = aimed.closest, cast.strangers.closest
     radius = np.quantile(cast.outsiders.closest, CLOSE, method="inverted_cdf")
     return [

@@ -29,6 +29,7 @@ class Scene:
 
     `rows` are the positions in `table` of the released rows, in order. `control` must be a random part of the people
     whose other part is `table`. `fitted` is for an attacker who also knows the reference, as the promise allows.
+    `all_protected`: ε is promised to all rows of the table, also to those that were held out.
     """
 
     table: pa.Table = field(repr=False)
@@ -36,6 +37,7 @@ class Scene:
     rows: NDArray[np.intp] = field(repr=False)
     control: pa.Table = field(repr=False)
     fitted: Fitted | None = field(repr=False, default=None)
+    all_protected: bool = False
 
     def __post_init__(self) -> None:
         for name, side in (("release", self.released), ("control group", self.control)):
@@ -73,7 +75,14 @@ def stage(table: pa.Table, publish: Publish, rng: Rng = None, control: float = 0
     control_group, given = take(table, order[:apart]), take(table, order[apart:])
     published = publish(given, theirs)
     names = published.data.column_names
-    return Scene(given.select(names), published.data, published.rows, control_group.select(names), published.fitted)
+    return Scene(
+        given.select(names),
+        published.data,
+        published.rows,
+        control_group.select(names),
+        published.fitted,
+        published.all_protected,
+    )
 
 
 def as_sequence(rng: int | np.random.SeedSequence) -> np.random.SeedSequence:

@@ -61,7 +61,7 @@ def attack_all(
     draw = np.random.default_rng(None if rng is None else as_sequence(rng))
     people = cast(scene, most, draw)
     steps: tuple[Callable[[], list[Attack]], ...] = (
-        lambda: exposure(people, epsilon, confidence),
+        lambda: exposure(people, epsilon, confidence, held_protected=scene.all_protected),
         lambda: linkage(people, epsilon, confidence),
         lambda: membership(people, epsilon, confidence),
         lambda: line_ups(scene, people, epsilon, confidence, draw),

@@ -12,16 +12,21 @@ from numpy.typing import NDArray
 
 from dipriv.fitting import Fitted
 from dipriv.randomness import Rng
-from dipriv.release import privatize
+from dipriv.references import Private
+from dipriv.release import as_recipe, privatize
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """The released rows, their positions in the table, in order, and with what they were made if that is known."""
+    """The released rows, their positions in the table, in order, and with what they were made if that is known.
+
+    `all_protected` says that ε is promised to every row of the table, also to those that are not released.
+    """
 
     data: pa.Table = field(repr=False)
     rows: NDArray[np.intp] = field(repr=False)
     fitted: Fitted | None = field(repr=False, default=None)
+    all_protected: bool = False
 
 
 Publish: TypeAlias = Callable[[pa.Table, Rng], Published]
@@ -35,10 +40,12 @@ def publisher(epsilon: float, **options: Any) -> Publish:
     >>> published.data.num_rows == len(published.rows) < 50
     True
     """
+    recipe = as_recipe(options.get("reference", "private"), options.get("public"))
 
     def publish(table: pa.Table, rng: Rng) -> Published:
         release = privatize(table, epsilon, rng=rng, **options)
         privatized = [name for name in release.data.column_names if name not in options.get("keep", ())]
-        return Published(release.data.select(privatized), release.rows, release.fitted)
+        data = release.data.select(privatized)
+        return Published(data, release.rows, release.fitted, all_protected=isinstance(recipe, Private))
 
     return publish
