@@ -22,12 +22,14 @@ from benchmarks.fuzz.worker import PROGRESS, progress
 
 SHARES = {
     "csv": 0.26,
-    "parquet": 0.08,
+    "parquet": 0.06,
+    "parquet folder": 0.02,
     "arrow": 0.12,
     "schema in TOML": 0.16,
     "schema in JSON": 0.15,
     "exported reference": 0.10,
-    "note": 0.115,
+    "note": 0.095,
+    "saved split": 0.02,
     "ledger": 0.01,
     "privatize": 0.005,
 }

@@ -6,6 +6,7 @@ A case that is accepted is used, not only read: columns are turned into numbers,
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,10 +21,12 @@ from benchmarks.fuzz import references, seeds, whole
 from benchmarks.fuzz.mutate import NUMBERS, TEXTS, any_value, mutate_bytes, mutate_plain
 from dipriv import Guarantee, Schema, tables
 from dipriv.arrow import distinct_labels
+from dipriv.engines.sources import open_source
 from dipriv.errors import DiprivError
 from dipriv.files import NOTE, Source
 from dipriv.ledger import Ledger
 from dipriv.publish import read_note
+from dipriv.split import Split
 
 
 class Target(Protocol):
@@ -75,6 +78,48 @@ class Binary:
         _use(_source(f"t.{self.format}", self.format, case))
 
 
+class Folder:
+    """A folder of Parquet files for the engines, one of them mutated, in a partition of any name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place, self.files = _own(folder), seeds.read(folder, "parquet")
+
+    def case(self, rng: Random) -> tuple[str, bytes, bytes]:
+        good = rng.choice(self.files)
+        part = "" if rng.random() < 0.7 else f"g={rng.choice(TEXTS)}".replace("/", "").replace("\0", "")[:40]
+        return part, good, mutate_bytes(rng, rng.choice((good, rng.choice(self.files))))
+
+    def run(self, case: tuple[str, bytes, bytes]) -> None:
+        part, *contents = case
+        shutil.rmtree(self.place, ignore_errors=True)
+        home = self.place / part.encode("utf-8", "replace").decode()
+        home.mkdir(parents=True)
+        for number, content in enumerate(contents):
+            (home / f"{number}.parquet").write_bytes(content)
+        source = open_source(self.place)
+        _numbers(tables.read(pa.Table.from_batches(source.batches(source.schema.names), source.schema)))
+
+
+class Kept:
+    """Splits that were saved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = _own(folder) / "split.json"
+        self.plain = {"holdout": 0.25, "key": "0f" * 32, "by": "id"}
+
+    def case(self, rng: Random) -> bytes:
+        text = _json(mutate_plain(rng, self.plain, 4), rng)
+        return mutate_bytes(rng, text) if rng.random() < 0.3 else text
+
+    def run(self, case: bytes) -> None:
+        self.file.write_bytes(case)
+        split = Split.load(self.file)
+        split.save(self.file)
+        if Split.load(self.file) != split:
+            raise AssertionError("a split that was accepted is written and read as another")
+        split.held_out(tables.read(pa.table({"id": ["a", "7"], "x": [1, 2]})))
+
+
 class Declared:
     """Schemas: mutated plain data, written out, and mutated text."""
 
@@ -119,11 +164,7 @@ class Note:
         self.released = _own(folder) / "t.csv"
 
     def case(self, rng: Random) -> bytes:
-        plain = mutate_plain(rng, self.plain, 5)
-        try:
-            text = json.dumps(plain).encode()
-        except (TypeError, ValueError, RecursionError):
-            text = b"[" * rng.choice((10, 1000, 100_000))
+        text = _json(mutate_plain(rng, self.plain, 5), rng)
         return mutate_bytes(rng, text) if rng.random() < 0.3 else text
 
     def run(self, case: bytes) -> None:
@@ -194,11 +235,13 @@ def make(name: str, folder: Path) -> Target:
 _MAKERS: dict[str, Callable[[Path], Target]] = {
     "csv": Text,
     "parquet": lambda folder: Binary(folder, "parquet"),
+    "parquet folder": Folder,
     "arrow": lambda folder: Binary(folder, "arrow"),
     "schema in TOML": lambda folder: Declared(folder, _toml, Schema.from_toml),
     "schema in JSON": lambda folder: Declared(folder, json.dumps, Schema.from_json),
     "exported reference": references.Reference,
     "note": Note,
+    "saved split": Kept,
     "ledger": Book,
     "privatize": whole.Whole,
 }
@@ -210,8 +253,11 @@ def _source(name: str, format: Any, content: bytes) -> Source:
 
 
 def _use(source: Source) -> None:
-    """Read the table, and turn every column that dipriv takes into numbers."""
-    found = tables.read(source.read())
+    _numbers(tables.read(source.read()))
+
+
+def _numbers(found: tables.Table) -> None:
+    """Turn every column that dipriv takes into numbers."""
     for name in found.names:
         with suppress(DiprivError):
             column = found.column(name)
@@ -237,6 +283,13 @@ def _own(folder: Path) -> Path:
     import tempfile
 
     return Path(tempfile.mkdtemp(dir=folder))
+
+
+def _json(plain: Any, rng: Random) -> bytes:
+    try:
+        return json.dumps(plain).encode()
+    except (TypeError, ValueError, RecursionError):  # not everything can be written
+        return b"[" * rng.choice((10, 1000, 100_000))
 
 
 def _toml(plain: Any) -> str:

@@ -672,6 +672,15 @@ def test_parquet_folders_with_text_that_is_none(tmp_path: Path) -> None:
         next(batches)
 
 
+def test_parquet_folders_with_a_name_that_is_no_text(tmp_path: Path) -> None:
+    for number, name in enumerate((b"abcd", b"\xff\xfe\xfd\xfc")):
+        pq.write_table(pa.table({"abcd": [1, 2]}), tmp_path / f"{number}.parquet", store_schema=False)
+        file = tmp_path / f"{number}.parquet"
+        file.write_bytes(file.read_bytes().replace(b"abcd", name))
+    with pytest.raises(InputError, match=r"cannot be read \(UnicodeDecodeError\)"):
+        open_source(tmp_path)
+
+
 def test_labels_are_told_apart_without_unfolding_them() -> None:
     labels = pa.array(["y" * (1 << 20), "x" * (1 << 20), "never"])
     folded = pa.DictionaryArray.from_arrays(pa.array(np.arange(1 << 12, dtype=np.int32) % 2), labels)

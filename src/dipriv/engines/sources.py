@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from dipriv.errors import InputError
+from dipriv.errors import DiprivError, InputError
 from dipriv.foreign import check_width, checked, rows_at_once
 from dipriv.tables import Column, Table
 
@@ -124,13 +124,13 @@ def _parquet(path: str) -> Source:
     files = [path] if place.exists() else sorted(glob.glob(path, recursive=True))
     if not files:
         raise InputError(f"no file is at {path!r}.", "Check the path; * stands for any part of a name.")
-    with _told(path):
+    with _told(path, Exception):
         data = ds.dataset(path if place.is_dir() else files, format="parquet", partitioning="hive")
         check_width(path, len(data.schema))
         _check_files(data, path)
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with _told(path):
+        with _told(path, Exception):
             for fragment in data.get_fragments():
                 for batch in _fragment_batches(fragment, data.schema, names):
                     yield checked(path, batch)
@@ -224,7 +224,9 @@ def _told(name: str, *kinds: type[Exception]) -> Iterator[None]:
     """Errors of Arrow, polars and the system, told without their cells."""
     try:
         yield
-    except (pa.ArrowException, OSError, *kinds) as error:
+    except DiprivError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeError, *kinds) as error:
         raise InputError(
             f"{name} cannot be read ({type(error).__name__}).",
             "Read it by itself to see what is wrong: the original message is not shown here, as it may hold cells.",
