@@ -4,6 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/peers/.installed
 ANONYMETER := .venv/anonymeter/.installed
+ATHERIS := .venv/.atheris
 
 .PHONY: help setup demo test lint reproduce bench quality audit scale clean
 
@@ -49,7 +50,7 @@ quality: $(STAMP) $(PEERS)  ## the private reference beside peers (or PARTS="ban
 	if [ -e $(PEERS) ]; then .venv/peers/bin/python -m benchmarks.quality $(PARTS); \
 		else $(BIN)/python -m benchmarks.quality $(PARTS); fi
 
-audit: $(STAMP) $(PEERS) $(ANONYMETER)  ## bounds, attacks, judges, fuzzing (or PARTS="judges"); writes docs/audit.md
+audit: $(STAMP) $(PEERS) $(ANONYMETER) $(ATHERIS)  ## bounds, attacks, judges, fuzzing (or PARTS="judges"); writes docs/audit.md
 	$(BIN)/python -m benchmarks.audit $(PARTS)
 
 scale: $(STAMP)  ## Spark, a killed worker, 100,000 clients (or ROWS=5000000); writes docs/scale.md
@@ -66,6 +67,10 @@ $(ANONYMETER):
 	$(PYTHON) -m venv .venv/anonymeter
 	@.venv/anonymeter/bin/python -m pip install --quiet --disable-pip-version-check "anonymeter==1.1.*" \
 		&& touch $(ANONYMETER) || echo "Anonymeter could not be installed: its judgement is left out."
+
+$(ATHERIS): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=3,<4" \
+		&& touch $(ATHERIS) || echo "Atheris could not be installed: fuzzing is not guided by coverage."
 
 clean:  ## remove what the other targets made
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis

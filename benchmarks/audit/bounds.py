@@ -32,22 +32,23 @@ def run(setting: Setting) -> dict[str, Any]:
         for one in measure(made, EPSILONS, draws=draws, confidence=CONFIDENCE, rng=SEED):
             found[name].append(asdict(one))
             say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
-    found["repeated"] = [_repeated(kernel, audits) for kernel in KERNELS]
+    found["repeated"] = [_repeated(kernel, epsilon, audits) for kernel in KERNELS for epsilon in EPSILONS]
     found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
     return found
 
 
-def _repeated(kernel: str, audits: int) -> dict[str, Any]:
+def _repeated(kernel: str, epsilon: float, audits: int) -> dict[str, Any]:
     """The same audit again and again, each with draws of its own: how often is a true claim refuted?"""
-    fitted = one_column()["continuous, uniform"](KERNELS[kernel], 1.0)
+    fitted = one_column()["continuous, uniform"](KERNELS[kernel], epsilon)
     lower = [
-        audit_rows(fitted, 1.0, draws=REPEATED_DRAWS, confidence=STRICT, rng=1000 + number).lower
+        audit_rows(fitted, epsilon, draws=REPEATED_DRAWS, confidence=STRICT, rng=1000 + number).lower
         for number in range(audits)
     ]
-    above = sum(bound > 1.0 for bound in lower)
-    say(f"bounds: {kernel}, {audits} audits, {above} above")
+    above = sum(bound > epsilon for bound in lower)
+    say(f"bounds: {kernel}, {epsilon:g}, {audits} audits, {above} above")
     return {
         "kernel": kernel,
+        "epsilon": epsilon,
         "audits": audits,
         "confidence": STRICT,
         "draws": REPEATED_DRAWS,

@@ -94,7 +94,31 @@ tables with odd cells and options from end to end. Each must be taken, or refuse
 cases {found["uncaught"]} uncaught exceptions, crashes or hangs.
 
 {table(head, lines)}
+
+{_guided(found["guided"])}
 """
+
+
+def _guided(found: Found) -> str:
+    """The same readers by atheris."""
+    if "left out" in found:
+        return f"Guided by coverage: left out, {found['left out']}."
+    head = ["reader", "cases", "refused in plain words", "accepted", "uncaught", "branches reached"]
+    lines = [
+        [
+            name,
+            f"{told['cases']:,}",
+            f"{told['refused']:,}",
+            f"{told['accepted']:,}",
+            str(told["uncaught"] + told["crashes"]),
+            f"{told['branches reached']:,}" if told["branches reached"] else "",
+        ]
+        for name, told in found["targets"].items()
+    ]
+    return f"""Guided by coverage (atheris, which keeps what reaches new lines and mutates that; compiled loops run as plain
+Python, so that an index outside of an array is an error): in {found["cases"]:,} cases {found["uncaught"]} uncaught.
+
+{table(head, lines)}"""
 
 
 def _bounds(found: list[Found]) -> str:
@@ -115,10 +139,11 @@ def _bounds(found: list[Found]) -> str:
 
 
 def _repeated(found: list[Found]) -> str:
-    head = ["kernel", "audits", "confidence", "draws", "above ε", "by chance at most", "lowest", "mean", "highest"]
+    head = ["kernel", "ε", "audits", "confidence", "draws", "above ε", "by chance at most", "lowest", "mean", "highest"]
     lines = [
         [
             one["kernel"],
+            f"{one['epsilon']:g}",
             str(one["audits"]),
             f"{one['confidence']:g}",
             f"{one['draws']:,}",
@@ -128,7 +153,7 @@ def _repeated(found: list[Found]) -> str:
         ]
         for one in found
     ]
-    return "A continuous column at ε = 1, each audit with draws of its own:\n\n" + table(head, lines)
+    return "A continuous column, each audit with draws of its own:\n\n" + table(head, lines)
 
 
 def _canaries(found: list[Found]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,31 @@ def test_a_page_without_parts_and_one_without_judges() -> None:
     absent = {"left out": "its environment .venv/x is not installed"}
     text = page.render({"judges": record() | {"anonymeter": absent, "sdmetrics": absent}})
     assert text.count("Left out: its environment .venv/x is not installed.") == 2
+
+
+def fuzzed(**more: Any) -> dict[str, Any]:
+    counts = {"cases": 1200, "refused": 1000, "accepted": 199, "uncaught": 1, "crashes": 0}
+    told = {"csv": counts | {"slowest_ms": 7.2, "grown_mb": 50.0, "branches reached": 321}}
+    return {"seed": 0, "seeds": [0], "cases": 1200, "uncaught": 1, "targets": told, "versions": {}} | more
+
+
+def test_fuzzing_by_chance_and_by_coverage() -> None:
+    about = {name: record()[name] for name in ("date", "minutes", "machine")}
+    text = page.render({"fuzz": fuzzed(guided=fuzzed(cases=300, uncaught=0)) | about})
+    assert "1,200\ncases 1 uncaught exceptions" in text
+    assert "| csv | 1,200 | 1,000 | 199 | 1 | 7 | 50 |" in text
+    assert "in 300 cases 0 uncaught" in text
+    assert "| csv | 1,200 | 1,000 | 199 | 1 | 321 |" in text
+    without = page.render({"fuzz": fuzzed(guided={"left out": "atheris is not installed"}) | about})
+    assert "Guided by coverage: left out, atheris is not installed." in without
+
+
+def test_the_page_in_the_docs_is_that_of_its_records(tmp_path: Path) -> None:
+    shutil.copytree(command.DOCS / "audit", tmp_path / "audit")
+    command.write_page(tmp_path)
+    assert (tmp_path / "audit.md").read_text(encoding="utf-8") == (command.DOCS / "audit.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_page_is_written_from_the_files_that_are_there(tmp_path: Path) -> None:
