@@ -115,8 +115,9 @@ def _guided(found: Found) -> str:
         ]
         for name, told in found["targets"].items()
     ]
-    return f"""Guided by coverage (atheris, which keeps what reaches new lines and mutates that; compiled loops run as plain
-Python, so that an index outside of an array is an error): in {found["cases"]:,} cases {found["uncaught"]} uncaught.
+    return f"""Guided by coverage (atheris, which keeps what reaches new lines and mutates that; compiled loops run as
+plain Python, so that an index outside of an array is an error): in {found["cases"]:,} cases {found["uncaught"]}
+uncaught.
 
 {table(head, lines)}"""
 
