@@ -48,6 +48,5 @@ def _origin(name: str, part: dict[str, Any]) -> str:
         f"; {where}: {', '.join(f'{package} {number}' for package, number in packages.items())}"
         for where, packages in part.get("versions", {}).items()
     )
-    note = f" {part['note']}" if "note" in part else ""
     when = f"{part['date']}, {part['minutes']:.0f} minutes, {machine}{seeds}{versions}"
-    return f"* [{name}](audit/{name}.json): {when}.{note}"
+    return f"* [{name}](audit/{name}.json): {when}."
