@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -40,4 +39,4 @@ def run(setting: Setting) -> dict[str, Any]:
 def told(attack: Attack) -> dict[str, Any]:
     """An attack as plain data."""
     rates = {"people": attack.targets.value, "control": attack.control.value}
-    return {**asdict(attack), **rates, "exceeded": attack.exceeded}
+    return {**attack.to_json(), **rates}

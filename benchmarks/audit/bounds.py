@@ -10,6 +10,7 @@ import pyarrow as pa
 from scipy import stats
 
 from benchmarks.audit.setting import Setting, say
+from dipriv.audit.doors import audit_doors
 from dipriv.audit.mechanism import audit_rows
 from dipriv.audit.one_run import audit_release
 from dipriv.audit.published import publisher
@@ -33,6 +34,8 @@ def run(setting: Setting) -> dict[str, Any]:
             found[name].append(asdict(one))
             say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
     found["repeated"] = [_repeated(kernel, epsilon, audits) for kernel in KERNELS for epsilon in EPSILONS]
+    doors = (audit_doors(epsilon, draws=draws, confidence=CONFIDENCE, rng=SEED) for epsilon in EPSILONS)
+    found["doors"] = [asdict(bound) for both in doors for bound in both]
     found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
     return found
 

@@ -30,6 +30,18 @@ because rounding is. Seconds are of the audit, on a busy machine.
 
 {_repeated(found["repeated"])}
 
+### Noise on what is learned
+
+A private reference leaves through few doors: counts of cells under noise, and the choice of a best score. For both
+the worst neighbours are known. One measurement that is paid for with ε:
+
+{_doors(found["doors"]) if "doors" in found else "Not on record yet."}
+
+That nothing leaves by another way is looked at in every `dipriv audit`. Where rows must have no say in what is learned,
+all of them are replaced and the same bits are drawn again: reference and schema must stay the same to the last digit.
+Where they may have some, a reference is learned again and again from two tables that differ in one row; fits are few,
+so that tells missing noise, not a little too little.
+
 ### Canaries through the whole path
 
 Some rows are replaced by one of two records, by the toss of a coin; the release is made once, and the coins of the
@@ -40,34 +52,44 @@ lower.
 
 {_canaries(found["canaries"])}
 
-Planted bugs, each of which the audit refutes in the tests (`tests/unit/test_audit_mutants.py`): a kernel with 20%
-too little noise, a reference fitted on released rows, atoms read from released rows, a random stream reused between
-rows or columns, ε given to every column.
+Planted bugs, each of which the audit refutes in the tests (`tests/unit/test_audit_mutants.py` and
+`test_audit_learning.py`): a kernel with 20% too little noise, a reference fitted on released rows, atoms read from
+released rows, a random stream reused between rows, columns or releases, ε given to every column, a reference that is
+learned with too little noise or none.
 """
+
+
+def _doors(found: list[Found]) -> str:
+    head = ["door", "ε claimed", "audited lower bound", "of the claim", "measurements"]
+    lines = [
+        [
+            one["what"],
+            f"{one['claimed']:g}",
+            f"{one['lower']:.3f}",
+            f"{one['lower'] / one['claimed']:.2f}",
+            f"{one['draws']:,}",
+        ]
+        for one in found
+    ]
+    return table(head, lines)
 
 
 def section_attacks(found: Found) -> str:
     """Attacks."""
     parts = []
     for name, told in found["tables"].items():
-        ways = told["ways"]
-        head = ["attack", *(f"{way}: people / control" for way in ways)]
-        rows: dict[str, list[str]] = {}
-        for way in ways:
-            for attack in ways[way]:
-                rows.setdefault(attack["name"], [])
-        for label, cells in rows.items():
-            for way in ways:
-                attack = next((one for one in ways[way] if one["name"] == label), None)
-                cells.append("" if attack is None else _attack(attack))
-        lines = [[label, *cells] for label, cells in rows.items()]
+        head = ["attack", "release", "people", "control", f"difference ({found['confidence']:.0%})", "ε allows"]
+        found_by = [(way, attack) for way, attacks in told["ways"].items() for attack in attacks]
+        names = dict.fromkeys(attack["name"] for _, attack in found_by)
+        lines = [[name, way, *_attack(attack)] for name in names for way, attack in found_by if attack["name"] == name]
         parts.append(f"### {name}: {told['rows']:,} rows, {told['columns']} columns\n\n{table(head, lines)}\n")
     return f"""## Attacks
 
 `dipriv audit` runs these on any table. Each is made on people of the table and on a control group that was not in
-it, at ε = {found["epsilon"]:g}. Bold: the {found["confidence"]:.0%} interval of the difference lies above 0. **!**
-would mark what exceeds what ε allows. "Exposure" counts held-out rows where there are any, else all rows: the
-paper's hold-out is published nearly verbatim, and has no promise.
+it, at ε = {found["epsilon"]:g}; the difference of the two rates has an interval, and beside it stands the largest
+difference that ε allows any attack. Bold: the interval lies above 0. **!** would mark one that lies above what ε
+allows. "Exposure" counts held-out rows where there are any, else all rows: the paper's hold-out is published nearly
+verbatim, and has no promise. What is audited is the promise to a row; one to a person of several rows (`unit`) is not.
 
 {chr(10).join(parts)}"""
 
@@ -163,7 +185,10 @@ def _canaries(found: list[Found]) -> str:
     return table(head, lines)
 
 
-def _attack(attack: Found) -> str:
-    rates = f"{attack['people']:.3f} / {attack['control']:.3f}"
-    shown = f"**{rates}**" if attack["advantage"]["lower"] > 0 else rates
-    return f"{shown} **!**" if attack["exceeded"] else shown
+def _attack(attack: Found) -> list[str]:
+    more = attack["advantage"]
+    difference = f"{more['value']:+.3f} ({more['lower']:+.3f} to {more['upper']:+.3f})"
+    shown = f"**{difference}**" if more["lower"] > 0 else difference
+    allowed = "no promise" if attack["allowed"] is None else f"{attack['allowed']:.3f}"
+    rates = [f"{attack[whose]:.3f}" for whose in ("people", "control")]
+    return [*rates, f"{shown} **!**" if attack["exceeded"] else shown, allowed]

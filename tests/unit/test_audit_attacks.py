@@ -144,6 +144,38 @@ def test_verbatim_exposure_of_a_hold_out_of_discrete_columns() -> None:
     assert at_chance(found["private"])
 
 
+def some_equal(rows: int, seed: int) -> pa.Table:
+    """A fifth of the people have the same row, as in tables of few levels; the others' rows are far from each other."""
+    rng = np.random.default_rng([rows, seed])
+    usual = rng.random(rows) < 0.2
+    return pa.table({name: np.where(usual, 0.0, rng.normal(size=rows)) for name in ("x", "y", "z")})
+
+
+def test_nearly_verbatim_is_more_than_verbatim_where_many_have_a_verbatim_twin() -> None:
+    def shaken(table: pa.Table, rng: Rng) -> Published:
+        """Each number becomes another that has nearly its rank; 0 stays as it is."""
+        columns = {name: np.nextafter(table[name].to_numpy(), 0) for name in table.column_names}
+        return Published(pa.table(columns), np.arange(table.num_rows))
+
+    for publish, caught in ((shaken, True), (PUBLISHERS["private"], False)):
+        given = stage(some_equal(ROWS, 6), publish, 2)
+        verbatim, nearly = attack_all(given, 1.0, confidence=SURE, rng=3)[:2]
+        assert nearly.name == "exposure, nearly verbatim"
+        assert verbatim.control.lower > 0.01  # more than the share that counts as near
+        assert at_chance(verbatim)
+        assert at_chance(nearly) is not caught
+        assert nearly.exceeded is caught
+        # 1% of those who have no equal row are near by chance, and all who have one
+        share = verbatim.control.value + 0.01 * (1 - verbatim.control.value)
+        assert nearly.control.lower < share < nearly.control.upper
+
+
+def test_what_is_near_without_being_equal_needs_somebody_without_an_equal_row() -> None:
+    given = stage(pa.table({"same": [1] * 600, "word": ["a"] * 600}), identity, 1)
+    exposed = [attack.name for attack in attack_all(given, 1.0, rng=1) if attack.name.startswith("exposure")]
+    assert exposed == ["exposure, verbatim"]
+
+
 def test_who_knows_the_reference_is_the_strongest_and_within_what_epsilon_allows() -> None:
     table = people(12_000, 4).select(["income", "hours"])
     given = stage(table, publisher(2.0, reference="holdout"), 5)
@@ -218,15 +250,27 @@ def test_a_claim_is_refuted_if_and_only_if_it_is_too_small() -> None:
         assert own.exceeded is refuted
 
 
-def test_rates_that_are_allowed_at_the_upper_end_of_the_control_rate() -> None:
-    hits, none = np.ones(100, dtype=bool), np.zeros(100, dtype=bool)
+def test_what_is_allowed_is_at_the_control_rate_and_the_limit_at_its_upper_end() -> None:
+    hits, few, none = (np.arange(100) < count for count in (100, 10, 0))
+    found = compare("", "", hits, few, 0.95, 1.0)
+    assert found.allowed == largest_advantage(1.0, 0.1)
+    assert found.allowed is not None
+    assert found.limit is not None
+    assert found.limit > largest_advantage(1.0, found.control.upper) > found.allowed
+    assert found.exceeded
+    doubtful = compare("", "", np.arange(100) < 40, few, 0.95, 1.0)
+    assert doubtful.advantage.value > found.allowed
+    assert not doubtful.exceeded
     blatant = compare("", "", hits, none, 0.95, 1.0)
     assert blatant.exceeded
-    assert blatant.allowed is not None
-    assert blatant.control.upper * (np.e - 1) < blatant.allowed < 0.5
+    assert blatant.allowed == 0
+    assert blatant.limit is not None
+    assert blatant.control.upper * (np.e - 1) < blatant.limit < 0.5
     assert not compare("", "", hits, hits, 0.95, 1.0).exceeded
-    assert compare("", "", hits, none, 0.95, None).allowed is None
-    assert compare("", "", hits, none, 0.95, 1.0, 0.1).allowed == largest_advantage(1.0, 0.1)
+    nothing = compare("", "", hits, none, 0.95, None)
+    assert (nothing.allowed, nothing.limit, nothing.verdict) == (None, None, "no promise")
+    known = compare("", "", hits, none, 0.95, 1.0, 0.1)
+    assert known.allowed == known.limit == largest_advantage(1.0, 0.1)
 
 
 # --- distances ---

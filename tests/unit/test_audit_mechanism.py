@@ -14,8 +14,9 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv.audit.events import Shape, best_event, cuts_of, dependence, learn
+from dipriv.audit.events import Shape, best_event, cuts_of, dependence, fitted_hits, learn, learn_alike
 from dipriv.audit.exact import exact_epsilon
+from dipriv.audit.intervals import epsilon_of_draws
 from dipriv.audit.mechanism import audit_rows, most_by_chance, repeated
 from dipriv.audit.standard import KERNELS, measure, one_column, several_columns
 from dipriv.audit.worlds import BLOCKS, World, draw_all, records_of
@@ -66,6 +67,23 @@ def test_rows_of_several_columns_are_bounded_as_a_whole(kind: str, kernel: str) 
     bound = audit_rows(fitted, 1.0, draws=100_000, confidence=SURE, rng=3)
     # an event of three columns, with chances of 1/8 and 1/8e, is known to 0.17 by so many draws; a column has ε/3 alone
     assert 0.65 <= bound.lower <= 1.0
+
+
+@pytest.mark.parametrize(("width", "epsilon", "draws"), [(4, 1.0, 100_000), (10, 0.5, 300_000)])
+def test_many_columns_are_bounded_as_well_as_by_counting_their_ranks(width: int, epsilon: float, draws: int) -> None:
+    fitted = several_columns(width)[f"{width} columns, independent"](Laplace(), epsilon)
+    bound = audit_rows(fitted, epsilon, draws=draws, confidence=SURE, rng=3)
+    # noise of scale p/ε leaves a rank on the side of its corner but for e^(-ε/2p)/2, so counts are binomial
+    far, tries = np.exp(-epsilon / (2 * width)) / 2, draws // 2
+    chances = [[stats.binom.sf(k - 1, width, chance) for chance in (1 - far, far)] for k in range(1, width + 1)]
+    unlucky = [
+        epsilon_of_draws(
+            int(stats.binom.ppf(ALARM, tries, one)), tries, int(stats.binom.isf(ALARM, tries, other)), tries, SURE
+        )
+        for one, other in chances
+    ]
+    assert max(unlucky) <= bound.lower <= epsilon
+    assert max(unlucky) > epsilon / width  # control: a column has no more by itself
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -157,6 +175,16 @@ def test_blocks_have_their_rows_where_their_layout_says() -> None:
             assert np.allclose(difference, second - first)
 
 
+@pytest.mark.parametrize("width", [2, 4, 10])
+def test_opposite_corners_differ_in_every_rank(width: int) -> None:
+    records = records_of(several_columns(width)[f"{width} columns, independent"](Laplace(), 1.0), source(1))
+    couples = records.opposites()
+    assert len(couples) >= 2
+    assert [records.words[number] for number in couples[0]] == ["a low rank", "a high rank"]
+    for one, other in couples:
+        assert np.array_equal(records.corners[one], ~records.corners[other])
+
+
 def test_rows_of_a_call_that_are_one_draw_are_told_from_independent_ones() -> None:
     calls = np.random.default_rng(10).normal(size=(8, 1000))
     assert dependence(calls) < 6  # chi-square with 7 degrees of freedom, over 7, at 1 - 1e-6: 6.1
@@ -190,9 +218,33 @@ def test_cuts_give_frequent_values_cells_of_their_own() -> None:
 def test_an_event_finds_the_world_that_is_likelier(shape: Shape) -> None:
     rng = np.random.default_rng(9)
     one, other = (rng.normal(mean, size=(20_000, 2)) for mean in (1.0, -1.0))
-    fresh = (rng.normal(mean, size=(20_000, 2)) for mean in (1.0, -1.0))
-    promise, event = best_event(learn(one, other, shape), *fresh)
+    fresh, fresh_other = (rng.normal(mean, size=(20_000, 2)) for mean in (1.0, -1.0))
+    promise, event = best_event(learn(one, other, shape), fresh, fresh_other)
     assert promise > 3  # P(x > 1) is 0.5 in one world and 0.02 in the other
     assert event.hits(one) > 10 * event.hits(other)
     turned = event.score.turned().of(one)
     assert np.allclose(turned, -event.score.of(one))
+
+
+def test_ranks_that_are_alike_are_counted_on_the_near_side() -> None:
+    rng = np.random.default_rng(11)
+    high = (False, True, False)
+    near = [rng.beta(1, 1.2, size=(20_000, 3)) for _ in range(2)]
+    one, other = (np.where(np.array(high) ^ bool(side), 1 - rows, rows) for side, rows in enumerate(near))
+    score = learn_alike(one, other, range(3), high, 2)
+    sides = ((one < 0.5) ^ np.array(high)).sum(axis=1)
+    assert len(np.unique(score.of(one))) == 4
+    assert np.all(np.diff(score.of(one)[np.argsort(sides, kind="stable")]) >= 0)
+    back = learn_alike(other, one, range(3), high, 2)
+    assert np.array_equal(back.of(one), -score.of(one))
+
+
+def test_a_line_of_log_odds_foresees_the_counts_of_normal_scores() -> None:
+    # log odds of two normal laws of one variance are a line
+    rng, n = np.random.default_rng(12), 100_000
+    ones, others = (np.sort(rng.normal(mean, size=n)) for mean in (0.25, -0.25))
+    thresholds = np.array([-20.0, 0.0, 1.0, 2.0])
+    for hits, mean in zip(fitted_hits(ones, others, thresholds), (0.25, -0.25), strict=True):
+        chances = stats.norm.sf(thresholds, loc=mean)
+        allowed = stats.norm.isf(ALARM / 2) * np.sqrt(n * chances * (1 - chances)) + 1  # not more noise than counts
+        assert np.all(np.abs(hits - n * chances) <= allowed)

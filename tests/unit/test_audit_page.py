@@ -12,9 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.audit import __main__ as command
-from benchmarks.audit import cases, judges, page
+from benchmarks.audit import attacks, cases, judges, page
 from benchmarks.audit.judges_page import COPY, HELD, SCORES
 from benchmarks.audit.setting import Setting
+
+from dipriv.audit.attack_outcome import compare
+from dipriv.audit.intervals import Rate, difference
 
 LABELS = ("dipriv", HELD, "OpenDP MST", COPY)
 
@@ -79,6 +82,33 @@ def test_a_page_without_parts_and_one_without_judges() -> None:
     absent = {"left out": "its environment .venv/x is not installed"}
     text = page.render({"judges": record() | {"anonymeter": absent, "sdmetrics": absent}})
     assert text.count("Left out: its environment .venv/x is not installed.") == 2
+
+
+def attacked(people: int, epsilon: float | None) -> dict[str, Any]:
+    """As `attacks.run` leaves it: so many of 1,000 people, and 100 of 1,000 in the control group."""
+    each = np.arange(1000)
+    return attacks.told(compare("linkage", "", each < people, each < 100, 0.95, epsilon))
+
+
+def test_attacks_have_intervals_and_what_epsilon_allows() -> None:
+    ways = {
+        "calm": [attacked(105, 1.0)],
+        "bad": [attacked(900, 1.0)],
+        "exposed": [attacked(300, None)],
+    }
+    found = {"epsilon": 1.0, "confidence": 0.95, "tables": {"bank": {"rows": 2000, "columns": 3, "ways": ways}}}
+    about = {name: record()[name] for name in ("date", "minutes", "machine")}
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    text = page.render({"attacks": found | about})
+    assert "| attack | release | people | control | difference (95%) | ε allows |" in text
+    ends = difference(Rate(105, 1000), Rate(100, 1000))
+    interval = f"({ends.lower:+.3f} to {ends.upper:+.3f})"
+    assert f"| linkage | calm | 0.105 | 0.100 | +0.005 {interval} | 0.172 |" in text  # 0.1 (e - 1)
+    assert "| linkage | bad | 0.900 | 0.100 | **+0.800 (" in text
+    assert ")** **!** | 0.172 |" in text
+    assert "| linkage | exposed | 0.300 | 0.100 | **+0.200 (" in text
+    assert ")** | no promise |" in text
+    assert "one to a person of several rows (`unit`) is not" in text
 
 
 def fuzzed(**more: Any) -> dict[str, Any]:

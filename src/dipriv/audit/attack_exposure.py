@@ -13,17 +13,20 @@ from dipriv.audit.attack_scene import Cast
 from dipriv.audit.results import Attack
 
 CLOSE = 0.01
-"""The share of people that are by chance as near to a released row as what counts as nearly verbatim."""
+"""Of people who have no equal released row, the share that is by chance as near to one as what counts as near."""
 
 
 def exposure(cast: Cast, epsilon: float, confidence: float, *, held_protected: bool) -> list[Attack]:
-    """Verbatim, and within a radius that the attacker takes from people who are not counted."""
+    """Verbatim, and within a radius that the attacker takes from people who are not counted.
+
+    It is taken among those who have no equal released row: in tables of levels many have one, and their distance of 0
+    would be no radius. Where all of them have one there is no second attack.
+    """
     aimed = cast.held if len(cast.held) else cast.members
     whom = "held-out people" if len(cast.held) else "released people"
     promised = None if len(cast.held) and not held_protected else epsilon
     targets, control = aimed.closest, cast.strangers.closest
-    radius = np.quantile(cast.outsiders.closest, CLOSE, method="inverted_cdf")
-    return [
+    found = [
         compare(
             "exposure, verbatim",
             f"Looks whether the rows of {whom} are in the release, equal in every cell.",
@@ -31,13 +34,16 @@ def exposure(cast: Cast, epsilon: float, confidence: float, *, held_protected: b
             control == 0,
             confidence,
             promised,
-        ),
-        compare(
-            "exposure, nearly verbatim",
-            f"Looks whether the rows of {whom} have a released row as near as only {CLOSE:.0%} of other people have.",
-            targets <= radius,
-            control <= radius,
-            confidence,
-            promised,
-        ),
+        )
     ]
+    unequal = cast.outsiders.closest[cast.outsiders.closest > 0]
+    if len(unequal):
+        radius = np.quantile(unequal, CLOSE, method="inverted_cdf")
+        what = (
+            f"Looks whether the rows of {whom} have a released row that is equal, or as near as that of the nearest "
+            f"{CLOSE:.0%} of other people without an equal one."
+        )
+        found.append(
+            compare("exposure, nearly verbatim", what, targets <= radius, control <= radius, confidence, promised)
+        )
+    return found

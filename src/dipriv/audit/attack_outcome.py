@@ -36,13 +36,15 @@ def compare(
     """Which tries on the targets and on the control group succeeded, as rates that count them as independent.
 
     `epsilon` is None for people to whom nothing is promised. `chance` is that of the control group where it is known.
-    Otherwise it is taken at the upper end of its interval, as in the advantage's lower end: so the advantage exceeds
-    what is allowed only if the targets' rate does whatever the control group's rate is, within its interval.
+    Otherwise it is taken at its rate for what is allowed, and for the limit at the upper end of its interval, as in the
+    advantage's lower end: so the advantage exceeds the limit only if the targets' rate exceeds what is allowed whatever
+    the control group's rate is, within its interval.
     """
     one, other = (Rate(int(hits.sum()), len(hits), confidence) for hits in (targets, control))
-    at_most = Rate(other.hits, other.tries, (1 + confidence) / 2).upper if chance is None else chance
-    allowed = None if epsilon is None else largest_advantage(epsilon, at_most)
-    return Attack(name, what, one, other, difference(one, other), allowed)
+    at_most = Rate(other.hits, other.tries, (1 + confidence) / 2).upper
+    chances = (other.value, at_most) if chance is None else (chance, chance)
+    allowed, limit = (None if epsilon is None else largest_advantage(epsilon, each) for each in chances)
+    return Attack(name, what, one, other, difference(one, other), allowed, limit)
 
 
 def largest_chance(epsilon: float, chance: float) -> float:

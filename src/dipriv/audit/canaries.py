@@ -79,7 +79,7 @@ class Couple:
 def couples_of(table: pa.Table, names: Sequence[str], rng: np.random.Generator) -> list[Couple]:
     """Records of lowest and highest cells, and of nulls where there are some: all low against all high, and mixed."""
     whole = tables.read(table)
-    ends = {name: _ends(whole, name) for name in names}
+    ends = {name: ends_of(whole, name).tolist() for name in names}
     missing = {name: row for name in names if (row := _missing(whole, name)) is not None}
     width = len(names)
     sides = {tuple([0] * width), tuple(number % 2 for number in range(width))}
@@ -151,14 +151,23 @@ def _copies(count: int, rows: int) -> NDArray[np.int64]:
     return copies
 
 
-def _ends(table: Table, name: str) -> tuple[int, int]:
+def ends_of(table: Table, name: str) -> Places:
     """The rows of the lowest and the highest cell."""
+    order = _in_order(table, name)
+    return order[[0, -1]] if len(order) else np.zeros(2, dtype=np.intp)
+
+
+def lower_half(table: Table, name: str) -> Places:
+    """The rows of the lower half of all cells."""
+    order = _in_order(table, name)
+    return order[: -(-len(order) // 2)] if len(order) else np.zeros(1, dtype=np.intp)
+
+
+def _in_order(table: Table, name: str) -> Places:
+    """The rows that have a value, by these."""
     cells = _as_cells(table, name)
     there = np.arange(len(cells)) if cells.missing is None else np.flatnonzero(cells.missing == PRESENT)
-    if not len(there):
-        return 0, 0
-    values = cells.values[there]
-    return int(there[np.argmin(values)]), int(there[np.argmax(values)])
+    return np.asarray(there[np.argsort(cells.values[there], kind="stable")])
 
 
 def _missing(table: Table, name: str) -> int | None:

@@ -6,13 +6,14 @@ in one world and in the other; an event is a score of at least a threshold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from dipriv.randomness import FloatArray
 
@@ -25,7 +26,12 @@ FINE, MIDDLE, COARSE = 64, 32, 12
 """Cells of a feature by itself, of one among all, and of one among two."""
 DRAWS_PER_CELL = 50
 """Fewer cells where there are few draws to learn from."""
-THRESHOLDS = 256
+THRESHOLDS, NEWTON_STEPS = 256, 6
+ERRORS, CLEAR_ERRORS, LATER_ERRORS = 2.0, 4.0, 3.0
+"""Standard errors of both chances that a foreseen bound is below its estimate: by few draws of the pilot, where it must
+be clear, and by all draws to come, whose confidence may be high."""
+STEP = 2.0**-20
+"""Entries of a table that columns share are multiples of it: their sums are exact, so those that should tie do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +53,6 @@ class Score:
     """A sum of log ratios: large where the first world is the likelier one."""
 
     parts: tuple[Part, ...] = field(repr=False)
-    most: int
-    """How many cells a feature may have had when it was learned."""
 
     @property
     def shape(self) -> Shape:
@@ -62,7 +66,7 @@ class Score:
 
     def turned(self) -> Score:
         """The score of the second world against the first."""
-        return Score(tuple(replace(part, table=-part.table) for part in self.parts), self.most)
+        return Score(tuple(replace(part, table=-part.table) for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +78,10 @@ class Event:
 
     def hits(self, rows: FloatArray) -> int:
         return int(np.count_nonzero(self.score.of(rows) >= self.threshold))
+
+
+Learner: TypeAlias = Callable[[FloatArray, FloatArray], Score]
+"""How a score is learned from draws (n, f) of a first and of a second world."""
 
 
 def shapes_of(views: Views, pairs: Sequence[tuple[int, int]] = ()) -> list[Shape]:
@@ -92,26 +100,81 @@ def learn(one: FloatArray, other: FloatArray, shape: Shape, most: int = FINE) ->
     """The score of a shape, from draws (n, f) of both worlds, with at most so many cells a feature."""
     enough = min(most, max(2, min(len(one), len(other)) // DRAWS_PER_CELL))
     alone = min(enough, FINE if len(shape) == 1 else MIDDLE)
-    return Score(tuple(_learn_part(one, other, of, alone if len(of) == 1 else min(most, COARSE)) for of in shape), most)
+    return Score(tuple(_learn_part(one, other, of, alone if len(of) == 1 else min(most, COARSE)) for of in shape))
 
 
-def best_event(score: Score, one: FloatArray, other: FloatArray) -> tuple[float, Event]:
-    """The threshold with the largest foreseen bound, on draws from which the score was not learned."""
+def learn_alike(one: FloatArray, other: FloatArray, ranks: Sequence[int], high: Sequence[bool], most: int) -> Score:
+    """The score of opposite corners, from uniform ranks: one table for all of them, with at most so many cells.
+
+    A rank is near where it is on its own world's side, which is the high side in the first world (or in the second)
+    where `high` says so. All ranks of both worlds are draws of how near a rank is, so many columns that tell little
+    each have little noise together. With two cells there is nothing to learn: the score counts ranks on the near side.
+    """
+    cuts = np.arange(1, most) / most
+    near = np.zeros(most, dtype=np.int64)
+    for rank, up in zip(ranks, high, strict=True):
+        counts = [np.bincount(cells_of(rows, (rank,), (cuts,)), minlength=most) for rows in (one, other)]
+        near += counts[0][::-1] + counts[1] if up else counts[0] + counts[1][::-1]
+    table = np.round(log_ratios(near, near[::-1]) / STEP) * STEP
+    parts = (Part((rank,), (cuts,), table[::-1] if up else table) for rank, up in zip(ranks, high, strict=True))
+    return Score(tuple(parts))
+
+
+def best_event(score: Score, one: FloatArray, other: FloatArray, tries: int = 0) -> tuple[float, Event]:
+    """The threshold with the largest foreseen bound, on draws from which the score was not learned.
+
+    The chances of a sum of several parts are those of a fitted logistic law, unless the counts show clearly more: they
+    have so little noise that the bound can be foreseen for as many `tries` as there will be, if more than these.
+    """
     ones, others = np.sort(score.of(one)), np.sort(score.of(other))
     pooled = np.unique(np.concatenate([ones, others]))
     thresholds = pooled[np.unique(np.linspace(0, len(pooled) - 1, THRESHOLDS).astype(np.int64))]
     hits = len(ones) - np.searchsorted(ones, thresholds, side="left")
     other_hits = len(others) - np.searchsorted(others, thresholds, side="left")
-    found = foreseen(hits, len(ones), other_hits, len(others))
+    if len(score.parts) == 1:
+        found = foreseen(hits, len(ones), other_hits, len(others))
+    else:
+        more = max(1.0, tries / min(len(ones), len(others)))
+        fitted, other_fitted = (more * chances for chances in fitted_hits(ones, others, thresholds))
+        found = np.maximum(
+            foreseen(hits, len(ones), other_hits, len(others), CLEAR_ERRORS),
+            foreseen(fitted, round(more * len(ones)), other_fitted, round(more * len(others)), LATER_ERRORS),
+        )
     best = int(np.argmax(found))
     return float(found[best]), Event(score, float(thresholds[best]))
 
 
-def foreseen(hits: NDArray[Any], tries: int, other_hits: NDArray[Any], other_tries: int) -> FloatArray:
+def fitted_hits(ones: FloatArray, others: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """How many sorted scores of each world are at least a threshold, if log odds of the worlds are a line in the score.
+
+    Every draw of both worlds counts for both, by its chances: the line (logistic regression, by Newton's method) has
+    two parameters, so what it says of rare events has hardly more noise than what it says of others.
+    """
+    scores = np.concatenate([ones, others])
+    scale = float(scores.std()) or 1.0
+    x = np.stack([np.ones(len(scores)), (scores - scores.mean()) / scale], axis=1)
+    is_one = np.arange(len(scores)) < len(ones)
+    line = np.zeros(2)
+    for _ in range(NEWTON_STEPS):
+        chance = expit(x @ line)
+        curvature = (x * (chance * (1 - chance))[:, np.newaxis]).T @ x + np.eye(2)  # the 1 holds it off infinity
+        line += np.linalg.solve(curvature, x.T @ (is_one - chance) - line)
+    order = np.argsort(-scores)
+    chance = expit(x[order] @ line)
+    count = np.searchsorted(-scores[order], -thresholds, side="right")
+    totals = (np.append(0.0, np.cumsum(each)) for each in (chance, 1 - chance))
+    hits, other_hits = (np.asarray(total[count], dtype=np.float64) for total in totals)
+    return hits, other_hits
+
+
+def foreseen(
+    hits: NDArray[Any], tries: int, other_hits: NDArray[Any], other_tries: int, errors: float = ERRORS
+) -> FloatArray:
     """About the bound that these draws would give: for choosing only, where it need not hold."""
     likely, rare = np.maximum(hits, 0.5) / tries, np.minimum((other_hits + 1.0) / other_tries, 1.0)
+    likely = np.minimum(likely, 1.0)
     error = np.sqrt((1 - likely) / (likely * tries)) + np.sqrt((1 - rare) / (rare * other_tries))
-    return np.asarray(np.log(likely / rare) - 2.0 * error, dtype=np.float64)
+    return np.asarray(np.log(likely / rare) - errors * error, dtype=np.float64)
 
 
 def dependence(calls: FloatArray) -> float:

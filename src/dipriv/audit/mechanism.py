@@ -6,23 +6,26 @@ holds with its confidence whatever the pilot found, and a pilot that chose badly
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv.audit.events import (
     FINE,
     Event,
-    Score,
+    Learner,
     Shape,
     Views,
     best_event,
     cuts_of,
     dependence,
     learn,
+    learn_alike,
     pairs_of,
     shapes_of,
     strengths,
@@ -36,9 +39,11 @@ from dipriv.guarantee import check_epsilon
 from dipriv.randomness import Bits, FloatArray, Rng, source
 
 Progress: TypeAlias = Callable[[float], None] | None
+Way: TypeAlias = tuple[Learner, ...]
+"""Scores among which more draws choose."""
 
 FEWEST_DRAWS = 10_000
-FEW, COARSEST, MOST_PAIRS, SHORT_LIST = 8, 8, 66, 3
+TWO, FEW, COARSEST, MOST_PAIRS, SHORT_LIST, OPPOSITES = 2, 8, 8, 66, 3, 3
 BY_CHANCE = 25.0
 """Calls that differ by more than so many times what independent rows would make them differ share bits among rows."""
 CLEARLY = 0.3
@@ -77,12 +82,12 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """A score that tells the first of two worlds from the second, and about the bound that it promises."""
+    """What tells the first of two worlds from the second, and about the bound that it promises."""
 
     promise: float
     one: World
     other: World
-    score: Score = field(repr=False)
+    way: Way = field(repr=False)
 
 
 def audit_rows(
@@ -143,40 +148,64 @@ def plan_audit(fitted: Fitted, draws: int, bits: Bits) -> Plan:
     last = alone + [block for block in (beside, *others) if block.promise > alone[0].promise]
     if dependent:  # the rows of a call share bits: no row tells anything that the one beside it does not
         last = [beside]
-    fixed = [
-        _fix(fitted, records, one, draws // (2 * len(last)), bits.child(f"last {k}")) for k, one in enumerate(last)
-    ]
+    fixed = [_fix(fitted, records, one, draws // 2, len(last), bits.child(f"last {k}")) for k, one in enumerate(last)]
     handicap = [CLEARLY if one.one.layout != "alone" else 0.0 for one in last]
     best = max(range(len(last)), key=lambda k: fixed[k][0] - handicap[k])
     return Plan(fitted, records, last[best].one, last[best].other, fixed[best][1])
 
 
-def _fix(fitted: Fitted, records: Records, finding: Finding, draws: int, bits: Bits) -> tuple[float, Event]:
-    """The score learned anew from more draws of its two worlds, and a threshold and a promise from as many others."""
-    one, other = draw_all(fitted, records, (finding.one, finding.other), max(2000, draws), bits)
-    score = learn(_rows(one[::2]), _rows(other[::2]), finding.score.shape, finding.score.most)
-    return best_event(score, _rows(one[1::2]), _rows(other[1::2]))
+def _fix(fitted: Fitted, records: Records, finding: Finding, tries: int, among: int, bits: Bits) -> tuple[float, Event]:
+    """Scores learned anew from more draws of their worlds, and the best event and its promise from as many others."""
+    one, other = draw_all(fitted, records, (finding.one, finding.other), max(2000, tries // among), bits)
+    scores = [learner(_rows(one[::2]), _rows(other[::2])) for learner in finding.way]
+    events = (best_event(score, _rows(one[1::2]), _rows(other[1::2]), tries) for score in scores)
+    return max(events, key=lambda event: event[0])
 
 
 def _best_alone(fitted: Fitted, records: Records, draws: int, bits: Bits) -> tuple[list[Finding], bool]:
     """The few couples of records that are best told apart by their own releases, the best first, and by what.
 
-    And whether the rows of a call depend on each other.
+    And whether the rows of a call depend on each other. Rows of several columns have opposite corners among the few
+    whatever the draws say: where each column tells little, the best of many other couples is the best by chance.
     """
     views = views_of(fitted)
-    seen = draw_records(fitted, records, max(256, min(8192, draws // 256)), bits.child("all records"))
+    seen = draw_records(
+        fitted, records, range(len(records)), max(256, min(8192, draws // 256)), bits.child("all records")
+    )
     couples, pairs = _short_list(seen.reshape(len(records), -1, seen.shape[3]), views)
+    opposites = records.opposites()[:OPPOSITES] if len(fitted.order) > 1 else []
+    couples = list(dict.fromkeys(couples + opposites))
     numbers = sorted({number for couple in couples for number in couple})
-    few = Records(records.table.take(numbers), tuple(records.words[number] for number in numbers))
-    rows = draw_records(fitted, few, max(2000, draws // 64), bits.child("some"))
-    shapes, found = shapes_of(views, pairs), []
-    for couple in couples:
-        one, other = (rows[numbers.index(number)] for number in couple)
-        findings = _findings(one, other, World(couple[:1]), World(couple[1:]), shapes)
-        found.append(max(findings, key=lambda finding: finding.promise))
-    features = (rows[number, :, :, feature] for number in range(len(few)) for feature in range(rows.shape[3]))
+    rows = dict(
+        zip(numbers, draw_records(fitted, records, numbers, max(2000, draws // 64), bits.child("some")), strict=True)
+    )
+
+    def best(couple: tuple[int, int], ways: list[Way]) -> Finding:
+        one, other = couple
+        return max(_findings(rows[one], rows[other], World((one,)), World((other,)), ways), key=_promise)
+
+    ways = _ways(shapes_of(views, pairs))
+    found = sorted((best(couple, ways) for couple in couples), key=_promise, reverse=True)
+    alike = [best(couple, [_alike(views[-1], records.corners[couple[0]])]) for couple in opposites]
+    if alike:
+        found = sorted([max(alike, key=_promise), *found[: SHORT_LIST - 1]], key=_promise, reverse=True)
+    features = (calls[:, :, feature] for calls in rows.values() for feature in range(calls.shape[2]))
     dependent = any(dependence(calls) > BY_CHANCE for calls in features)
-    return sorted(found, key=lambda finding: -finding.promise)[:SHORT_LIST], dependent
+    return found[:SHORT_LIST], dependent
+
+
+def _ways(shapes: list[Shape]) -> list[Way]:
+    """Each of these shapes with few cells, and with many."""
+    return [(partial(learn, shape=shape, most=most),) for shape in shapes for most in (FEW, FINE)]
+
+
+def _alike(ranks: Sequence[int], high: NDArray[np.bool_]) -> Way:
+    """All ranks by one table: of two cells, which no draws can spoil, or of more, which can tell more."""
+    return tuple(partial(learn_alike, ranks=ranks, high=high.tolist(), most=most) for most in (TWO, FEW, FINE))
+
+
+def _promise(finding: Finding) -> float:
+    return finding.promise
 
 
 def _short_list(seen: FloatArray, views: Views) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -205,14 +234,15 @@ def _short_list(seen: FloatArray, views: Views) -> tuple[list[tuple[int, int]], 
     return list(couples), pairs
 
 
-def _findings(one: FloatArray, other: FloatArray, first: World, second: World, shapes: list[Shape]) -> list[Finding]:
-    """What each score promises, in both directions: learned from half of the calls, rated by the others."""
+def _findings(one: FloatArray, other: FloatArray, first: World, second: World, ways: list[Way]) -> list[Finding]:
+    """What each way promises, in both directions: its scores learned from half of the calls, rated by the others."""
     found, seen = [], (_rows(one[::2]), _rows(other[::2]))
     one, other = _rows(one[1::2]), _rows(other[1::2])
-    for score in (learn(*seen, shape, most) for shape in shapes for most in (FEW, FINE)):
-        turned = score.turned()
-        found.append(Finding(best_event(score, one, other)[0], first, second, score))
-        found.append(Finding(best_event(turned, other, one)[0], second, first, turned))
+    for way in ways:
+        scores = [learner(*seen) for learner in way]
+        promise = max(best_event(score, one, other)[0] for score in scores)
+        turned = max(best_event(score.turned(), other, one)[0] for score in scores)
+        found += [Finding(promise, first, second, way), Finding(turned, second, first, way)]
     return found
 
 
@@ -226,7 +256,7 @@ def _blocks(fitted: Fitted, records: Records, best: Finding, draws: int, bits: B
     for layout in BLOCKS:
         worlds = World((x, x), layout), World((x, changed), layout)
         one, other = draw_all(fitted, records, worlds, max(2000, draws // 128), bits.child(layout))
-        found.append(max(_findings(one, other, *worlds, shapes), key=lambda finding: finding.promise))
+        found.append(max(_findings(one, other, *worlds, _ways(shapes)), key=_promise))
     return found
 
 

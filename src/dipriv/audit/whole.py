@@ -14,21 +14,27 @@ import numpy as np
 import pyarrow as pa
 
 from dipriv import tables
-from dipriv.audit.attack_scene import as_sequence, stage
+from dipriv.audit.attack_scene import FEWEST_ROWS as FEWEST_PEOPLE
+from dipriv.audit.attack_scene import as_sequence, stage, take
 from dipriv.audit.attacks import attack_all
+from dipriv.audit.doors import audit_doors
 from dipriv.audit.exact import exact_epsilon
+from dipriv.audit.freshness import audit_freshness
+from dipriv.audit.learning import FEWEST_FITS, LARGEST_SEED, audit_learning, audit_untouched, usual_fits
 from dipriv.audit.mechanism import audit_rows
-from dipriv.audit.one_run import audit_release
+from dipriv.audit.one_run import FEWEST_ROWS, audit_release
 from dipriv.audit.published import publisher
 from dipriv.audit.results import Audit, Bound, Exact
 from dipriv.errors import InputError
 from dipriv.guarantee import check_epsilon
-from dipriv.randomness import Rng
+from dipriv.randomness import Rng, source
 from dipriv.references import Private
 from dipriv.release import as_recipe, holds_out, privatize
+from dipriv.split import Split
 
 Told: TypeAlias = Callable[[str, float], None]
 """Hears what is being done, and how much of it is done, from 0 to 1."""
+DRAWS_PER_FIT = 1000
 MOST_ROWS = 100_000
 """Of larger tables so many rows are audited, picked at random."""
 OPTIONS = ("reference", "kernel", "schema", "columns", "keep", "holdout", "public")
@@ -68,14 +74,16 @@ def audit(
     epsilon = check_epsilon(epsilon)
     _check(options, confidence)
     tell = progress or (lambda what, share: None)
-    seeds = [None] * 6 if rng is None else as_sequence(rng).spawn(6)
+    seeds = [None] * 7 if rng is None else as_sequence(rng).spawn(7)
     table, notes = _some_rows(frame, np.random.default_rng(seeds[0]))
+    _check_table(table, secret)
     tell("releasing", 0.0)
     release = privatize(table, epsilon, rng=seeds[1], **options)
-    bounds, exact = list[Bound](), tuple[Exact, ...]()
+    publish = publisher(epsilon, **options)
+    bounds, exact = list[Bound](), [audit_freshness(epsilon, options.get("kernel", "optimal"))]
     if release.fitted is not None:
         claimed = _of_rows(epsilon, len(release.fitted.columns), options)
-        exact = exact_epsilon(release.fitted, claimed)
+        exact += exact_epsilon(release.fitted, claimed)
         rows = audit_rows(
             release.fitted,
             claimed,
@@ -85,16 +93,56 @@ def audit(
             progress=partial(tell, "telling rows apart"),
         )
         bounds.append(rows)
-    publish = publisher(epsilon, **options)
-    bounds += audit_release(
-        publish, table, epsilon, confidence=confidence, rng=seeds[3], progress=partial(tell, "guessing canaries")
-    )
+    found, untouched = _learning(table, epsilon, options, draws, confidence, seeds[6], partial(tell, "learning again"))
+    bounds, exact = bounds + found, exact + untouched
+    if table.num_rows < FEWEST_ROWS:
+        notes += (f"no canaries: they need {FEWEST_ROWS} rows.",)
+    else:
+        guessed = audit_release(
+            publish, table, epsilon, confidence=confidence, rng=seeds[3], progress=partial(tell, "guessing canaries")
+        )
+        bounds += guessed
+        if len(guessed) == 1:
+            notes += ("no distinct canaries: no column has room for numbers that no other row has.",)
     tell("attacking", 0.0)
     scene = stage(table, publish, seeds[4], control)
     attacks = attack_all(
         scene, epsilon, confidence=confidence, secret=secret, rng=seeds[5], progress=partial(tell, "attacking")
     )
-    return Audit(epsilon, str(release.guarantee), table.num_rows, tuple(bounds), exact, attacks, notes)
+    return Audit(epsilon, str(release.guarantee), table.num_rows, tuple(bounds), tuple(exact), attacks, notes)
+
+
+def _learning(
+    table: pa.Table,
+    epsilon: float,
+    options: dict[str, Any],
+    draws: int,
+    confidence: float,
+    seed: Rng,
+    progress: Callable[[float], None],
+) -> tuple[list[Bound], list[Exact]]:
+    """What is learned from the table: by a private reference, under its part of ε; from released rows, else, nothing.
+
+    The kernel has no say in it: the quickest to build is used.
+    """
+    recipe = as_recipe(options.get("reference", "private"), options.get("public"))
+    apart = holds_out(recipe, options.get("public"), options.get("holdout"))
+    publish = publisher(epsilon, **options | {"kernel": "laplace"})
+    rng = np.random.default_rng(seed)
+    bounds, exact = list[Bound](), list[Exact]()
+    if apart or not isinstance(recipe, Private):
+        exact.append(audit_untouched(publish, table, epsilon, rng))
+    if isinstance(recipe, Private):
+        columns = len(publish(table, int(rng.integers(LARGEST_SEED))).data.column_names)
+        claimed = epsilon if apart else epsilon - _of_rows(epsilon, columns, options)
+        bounds += audit_doors(claimed, draws=draws // 5, confidence=confidence, rng=int(rng.integers(LARGEST_SEED)))
+        if apart:
+            split = Split.new(options["holdout"], bits=source(int(rng.integers(LARGEST_SEED))))
+            publish = publisher(epsilon, **options | {"kernel": "laplace", "split": split, "holdout": None})
+        fits = min(usual_fits(columns), max(FEWEST_FITS, draws // DRAWS_PER_FIT))
+        learned = audit_learning(publish, table, claimed, confidence=confidence, fits=fits, rng=rng, progress=progress)
+        bounds += [] if learned is None else [learned]
+    return bounds, exact
 
 
 def _of_rows(epsilon: float, columns: int, options: dict[str, Any]) -> float:
@@ -109,9 +157,17 @@ def _some_rows(frame: Any, rng: np.random.Generator) -> tuple[pa.Table, tuple[st
     """The table, or some of its rows where it is large."""
     table = pa.Table.from_batches([tables.read(frame).batch()])
     if table.num_rows <= MOST_ROWS:
-        return table, ()
+        return take(table, np.arange(table.num_rows)), ()
     picked = np.sort(rng.choice(table.num_rows, MOST_ROWS, replace=False))
-    return table.take(picked), (f"{MOST_ROWS:,} of {table.num_rows:,} rows were audited, picked at random.",)
+    return take(table, picked), (f"{MOST_ROWS:,} of {table.num_rows:,} rows were audited, picked at random.",)
+
+
+def _check_table(table: pa.Table, secret: str | None) -> None:
+    """Refused at once, rather than by the last of the attacks."""
+    if table.num_rows < FEWEST_PEOPLE:
+        raise InputError(f"the table has {table.num_rows} rows; an audit needs at least {FEWEST_PEOPLE}.", "Use more.")
+    if secret is not None:
+        tables.check_names([secret], table.column_names, "secret")
 
 
 def _check(options: dict[str, Any], confidence: float) -> None:

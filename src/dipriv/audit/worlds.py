@@ -50,12 +50,20 @@ class Records:
 
     table: pa.Table = field(repr=False)
     words: tuple[str, ...]
+    corners: NDArray[np.bool_] = field(repr=False)
+    """(c, width): which ranks of the first c records are high, the others being low; in the order of V."""
 
     def __len__(self) -> int:
         return len(self.words)
 
     def take(self, rows: NDArray[np.int64]) -> pa.Table:
         return self.table.take(pa.array(rows))
+
+    def opposites(self) -> list[tuple[int, int]]:
+        """Couples of corners that differ in every rank; that of all low ranks and all high ones is the first."""
+        numbers = {tuple(corner): number for number, corner in enumerate(self.corners.tolist())}
+        couples = ((number, numbers.get(tuple(not up for up in corner), -1)) for corner, number in numbers.items())
+        return [(one, other) for one, other in couples if one < other]
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,8 @@ class World:
 
 def records_of(fitted: Fitted, bits: Bits) -> Records:
     """Rows at which a mechanism can tell the most: corners of U brought back to cells, ends of types, rare cells."""
-    corners, words = _corners(fitted, bits)
+    high = _high_ranks(len(fitted.order), bits)
+    corners, words = _corners(fitted, high)
     special = [_special_cells(column, fitted.nulls_have_mass) for column in fitted.columns]
     rows: list[list[tuple[str, Any, int]]] = []
     if len(special) == 1:
@@ -86,7 +95,7 @@ def records_of(fitted: Fitted, bits: Bits) -> Records:
         arrays[column.name] = _as_arrow(column, corners[number], more)
     if fitted.by is not None and fitted.groups is not None:
         arrays[fitted.by] = fitted.groups.take(pa.array([0] * len(words)))
-    return Records(pa.table(arrays), tuple(words))
+    return Records(pa.table(arrays), tuple(words), high)
 
 
 def draw(
@@ -124,17 +133,17 @@ def draw_all(fitted: Fitted, records: Records, worlds: Sequence[World], count: i
     return [np.stack(calls) for calls in zip(*draw(fitted, records, worlds, count, bits, MANY), strict=True)]
 
 
-def draw_records(fitted: Fitted, records: Records, count: int, bits: Bits) -> FloatArray:
-    """(records, calls, n, features): about `count` releases of each record, all records in each call."""
-    count = min(count, _room(fitted, len(records)))
-    calls = max(MANY, -(-count * len(records) // CALL_ROWS))
+def draw_records(fitted: Fitted, records: Records, numbers: Sequence[int], count: int, bits: Bits) -> FloatArray:
+    """(records, calls, n, features): about `count` releases of each of these records, all of them in each call."""
+    count = min(count, _room(fitted, len(numbers)))
+    calls = max(MANY, -(-count * len(numbers) // CALL_ROWS))
     each = -(-count // calls)
-    table = tables.read(records.take(np.repeat(np.arange(len(records)), each)))
+    table = tables.read(records.take(np.repeat(numbers, each)))
     parts = []
     for number in range(calls):
         here = bits.child(f"call {number}")
         seen = features(fitted, fitted.release(table, (), here), here.child("look"))
-        parts.append(seen.reshape(len(records), each, -1))
+        parts.append(seen.reshape(len(numbers), each, -1))
     return np.stack(parts, axis=1)
 
 
@@ -142,7 +151,7 @@ def views_of(fitted: Fitted) -> Views:
     """Which features are a view of the whole row: its columns, and its ranks where they say more."""
     columns = tuple(range(len(fitted.columns)))
     ranks = tuple(range(len(columns), len(columns) + len(fitted.order)))
-    return (columns, ranks) if has_ranks(fitted) else (columns,)
+    return (columns, ranks) if _looks_at_ranks(fitted) else (columns,)
 
 
 def has_ranks(fitted: Fitted) -> bool:
@@ -150,11 +159,16 @@ def has_ranks(fitted: Fitted) -> bool:
     return not isinstance(fitted.reference, Independent)
 
 
+def _looks_at_ranks(fitted: Fitted) -> bool:
+    """Ranks say more by themselves, or there are several, which are alike where columns are not."""
+    return has_ranks(fitted) or len(fitted.order) > 1
+
+
 def features(fitted: Fitted, released: pa.Table, bits: Bits) -> FloatArray:
     """(n, f) numbers that an attacker computes from released rows: each column, and each rank by the reference."""
     table = tables.read(released)
     numbers = [as_numbers(column.all_cells(table)) for column in fitted.columns]
-    return np.stack([*numbers, *(ranks(fitted, table, bits).T if has_ranks(fitted) else ())], axis=1)
+    return np.stack([*numbers, *(ranks(fitted, table, bits).T if _looks_at_ranks(fitted) else ())], axis=1)
 
 
 def ranks(fitted: Fitted, table: Table, bits: Bits) -> FloatArray:
@@ -199,21 +213,23 @@ def _sizes(count: int, layout: Layout, calls: int) -> list[int]:
     return [-(-count // calls)] * calls
 
 
-def _corners(fitted: Fitted, bits: Bits) -> tuple[list[Cells], list[str]]:
-    """Points of U near its corners and its middle, as cells."""
-    width = len(fitted.order)
+def _high_ranks(width: int, bits: Bits) -> NDArray[np.bool_]:
+    """(c, width): corners of U, all of them or some, by which of their ranks are high; the opposite of each is one."""
     if 1 << width <= MOST_CORNERS:
-        high = np.array(list(product([False, True], repeat=width)))
-    else:
-        steps = np.arange(width)
-        fixed = [steps < 0, steps >= 0, steps % 2 == 0, steps % 2 == 1]
-        random = bits.words((MOST_CORNERS - len(fixed)) * width).reshape(-1, width) % np.uint64(2) == 1
-        high = np.concatenate([np.stack(fixed), random])
-    u = np.where(high, 1 - NEAR, NEAR)
-    u = np.concatenate([u, np.full((1, width), 0.5)])
+        return np.array(list(product([False, True], repeat=width)))
+    steps = np.arange(width)
+    random = bits.words((MOST_CORNERS // 2 - 2) * width).reshape(-1, width) % np.uint64(2) == 1
+    some = np.concatenate([np.stack([steps < 0, steps % 2 == 0]), random])
+    return np.concatenate([some, ~some])
+
+
+def _corners(fitted: Fitted, high: NDArray[np.bool_]) -> tuple[list[Cells], list[str]]:
+    """Points of U near these corners (in the order of V) and its middle, as cells."""
+    order = list(fitted.order)
+    u = np.concatenate([np.where(high, 1 - NEAR, NEAR), np.full((1, len(order)), 0.5)])
     words = [_common("a high rank" if side else "a low rank" for side in row) for row in high] + ["a middle rank"]
     v = np.empty_like(u)
-    v[:, list(fitted.order)] = _reference(fitted, len(u)).from_uniform(u)
+    v[:, order] = _reference(fitted, len(u)).from_uniform(u[:, order])
     return decode([column.codec for column in fitted.columns], v), words
 
 

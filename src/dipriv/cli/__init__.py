@@ -9,8 +9,7 @@ import typer
 
 from dipriv import __version__
 from dipriv.cli import audit, ledger, look, privatize, reproduce
-from dipriv.cli.terminal import fail, say
-from dipriv.errors import DiprivError
+from dipriv.cli.terminal import errors_exit_with, say
 
 app = typer.Typer(
     name="dipriv",
@@ -48,18 +47,5 @@ def common(
 
 def main() -> None:
     """Run; refusals and failures become a message and exit code 1, wrong usage 2."""
-    try:
+    with errors_exit_with(1):
         app()
-    except DiprivError as error:
-        if os.environ.get("DIPRIV_DEBUG"):
-            raise
-        fail(error)
-    except Exception as error:
-        if os.environ.get("DIPRIV_DEBUG"):
-            raise
-        # what an unforeseen error says may hold a cell: only its kind is told
-        fail(DiprivError(f"the command failed: {_reason(error)}.", "See where with dipriv --debug ..., in private."))
-
-
-def _reason(error: BaseException) -> str:
-    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

@@ -10,14 +10,27 @@ import typer
 from rich.table import Table
 
 from dipriv.cli.look import ForceOption, FormatOption
-from dipriv.cli.terminal import Progress, load_schema, out, plain, refuse_existing, refuse_same_file, say, warn
+from dipriv.cli.terminal import (
+    Progress,
+    errors_exit_with,
+    load_schema,
+    out,
+    plain,
+    refuse_existing,
+    refuse_same_file,
+    say,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from dipriv.audit import Audit
+    from dipriv.audit import Attack, Audit, Bound, Exact
 
 PRIVATE = "Contains statistics of the private data; do not publish."
+ANY_WIDTH = 10_000
+"""More than a line of a file or a log ever has."""
 
 
+@errors_exit_with(2)
 def audit(
     table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The claim: privacy budget of a row.")],
@@ -30,7 +43,7 @@ def audit(
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
     holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out, as for privatize.")] = None,
     public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
-    secret: Annotated[str | None, typer.Option(help="Column that an attacker wants to know [default: each].")] = None,
+    secret: Annotated[str | None, typer.Option(help="Column that an attacker wants to know; all if unset.")] = None,
     draws: Annotated[int, typer.Option(help="Rows to draw for the bound on ε.")] = 2_000_000,
     confidence: Annotated[float, typer.Option(help="Of each bound and interval.")] = 0.999,
     seed: Annotated[int | None, typer.Option(min=0, help="Make the audit repeatable.")] = None,
@@ -43,7 +56,9 @@ def audit(
 ) -> None:
     """Attack a release of this table before others do: lower bounds on ε beside the claim, and attacks with controls.
 
-    Nothing is published, and no ε is spent. The exit code is 1 if something refutes the claim.
+    Nothing is published, and no ε is spent. The promise to a row is audited, not one to a person (privatize --unit).
+
+    Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error, which is no verdict.
     """
     from dipriv.audit.whole import audit as measure
     from dipriv.files import Source, write_text
@@ -79,11 +94,11 @@ def audit(
         found = measure(
             rows, epsilon, secret=secret, draws=draws, confidence=confidence, rng=seed, progress=tell, **options
         )
-    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
+    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     if output is not None:
         write_text(output, text + "\n", 0o600)
     if report is not None:
-        _write_report(rows, epsilon, found, report, options)
+        _write_report(rows, epsilon, found, report, options, seed)
     if as_json:
         typer.echo(text)
     else:
@@ -97,12 +112,17 @@ def audit(
         raise typer.Exit(1)
 
 
-def _write_report(rows: Any, epsilon: float, found: Audit, path: Path, options: dict[str, Any]) -> None:
+def _write_report(
+    rows: Any, epsilon: float, found: Audit, path: Path, options: dict[str, Any], seed: int | None
+) -> None:
     """A comparison of the table with a release that nobody gets, and what the audit found."""
+    import numpy as np
+
     from dipriv.release import privatize
     from dipriv.report import compare, write_report
 
-    release = privatize(rows, epsilon, **options)
+    rng = None if seed is None else np.random.SeedSequence([seed, 1])  # [seed] is the audit's
+    release = privatize(rows, epsilon, rng=rng, **options)
     compared = compare(
         rows,
         release.data,
@@ -116,34 +136,45 @@ def _write_report(rows: Any, epsilon: float, found: Audit, path: Path, options: 
 
 
 def _show(found: Audit) -> None:
-    """Tables for people."""
-    bounds = Table("ε of", "claimed", "audited lower bound", "confidence", "draws", "", box=None)
+    """Tables for people: on a terminal as wide as it is, with names folded, and elsewhere one line for each entry."""
+    from dipriv.audit.results import as_percent
+
+    bounds = _table("ε of", "verdict", "claimed", "bound", "confidence", "draws")
     for bound in found.bounds:
-        verdict = "[bold red]refuted[/bold red]" if bound.exceeded else "holds"
-        shown = f"{bound.claimed:.3g}", f"{bound.lower:.3g}", f"{bound.confidence:.4g}", f"{bound.draws:,}"
-        bounds.add_row(plain(bound.what), *shown, verdict)
+        numbers = f"{bound.claimed:.3g}", f"{bound.lower:.3g}", as_percent(bound.confidence), f"{bound.draws:,}"
+        bounds.add_row(plain(bound.what), _verdict(bound), *numbers)
     for exact in found.exact:
-        verdict = "[bold red]refuted[/bold red]" if exact.exceeded else "holds"
-        bounds.add_row(plain(exact.what), f"{exact.claimed:.3g}", f"{exact.epsilon:.3g} (exact)", "1", "", verdict)
-    attacks = Table("attack", "people", "control", "advantage", "interval", "ε allows", "", box=None)
-    for shown_whole in (bounds, attacks):
-        for column in shown_whole.columns:
-            column.no_wrap = True
+        numbers = f"{exact.claimed:.3g}", f"{exact.epsilon:.3g}", "exact", ""
+        bounds.add_row(plain(exact.what), _verdict(exact), *numbers)
+    attacks = _table("attack", "verdict", "people", "control", "gain", "interval", "ε allows")
     for attack in found.attacks:
-        verdict = "[bold red]refuted[/bold red]" if attack.exceeded else ""
-        more = attack.advantage
+        gain = attack.advantage
         attacks.add_row(
             plain(attack.name),
+            _verdict(attack),
             f"{attack.targets.value:.3f}",
             f"{attack.control.value:.3f}",
-            f"{more.value:+.3f}",
-            f"{more.lower:+.3f} to {more.upper:+.3f}",
-            "nothing promised" if attack.allowed is None else f"{attack.allowed:.3f}",
-            verdict,
+            f"{gain.value:+.3f}",
+            f"{gain.lower:+.3f} to {gain.upper:+.3f}",
+            "" if attack.allowed is None else f"{attack.allowed:.3f}",
         )
-    out.print(bounds)
-    out.print()
-    out.print(attacks)
+    for shown in (bounds, attacks):
+        if not out.is_terminal:
+            shown.width = out.measure(shown, options=out.options.update(width=ANY_WIDTH)).maximum
+        out.print(shown)
+        out.print()
     for note in found.notes:
         say(note)
-    say(f"\n{found.headline}")
+    say(found.headline)
+
+
+def _table(*names: str) -> Table:
+    """Nothing in it is ever cut: what is too wide is folded, the widest column first."""
+    shown = Table(*names, box=None, pad_edge=False, collapse_padding=True)
+    for column in shown.columns:
+        column.overflow = "fold"
+    return shown
+
+
+def _verdict(one: Bound | Exact | Attack) -> str:
+    return f"[bold red]{one.verdict}[/bold red]" if one.exceeded else one.verdict

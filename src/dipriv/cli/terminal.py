@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -34,11 +38,31 @@ def warn(text: str) -> None:
     err.print(plain(text))
 
 
-def fail(error: DiprivError) -> None:
-    """The fault and the remedy on standard error."""
+def fail(error: DiprivError, code: int = 1) -> NoReturn:
+    """The fault and the remedy on standard error, and the end."""
     err.print(f"[bold red]Error:[/bold red] {plain(error.fault)}")
     err.print(plain(error.remedy))
-    sys.exit(1)
+    sys.exit(code)
+
+
+@contextmanager
+def errors_exit_with(code: int) -> Iterator[None]:
+    """Refusals and failures become a message and this exit code, for a command whose exit code 1 says something else.
+
+    What an unforeseen error says may hold a cell: only its kind is told.
+    """
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        if os.environ.get("DIPRIV_DEBUG"):
+            traceback.print_exc()
+            sys.exit(code)
+        if isinstance(error, DiprivError):
+            fail(error, code)
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
+        fail(DiprivError(f"the command failed: {reason}.", "See where with dipriv --debug ..., in private."), code)
 
 
 def refuse_same_file(**paths: str | Path | None) -> None:

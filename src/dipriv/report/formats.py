@@ -22,6 +22,8 @@ def number(x: float | None, digits: int = 4) -> str:
         return NOTHING
     if x == 0:
         return "0"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
     size = math.floor(math.log10(abs(x)))
     if not -5 <= size < 9:
         return f"{x:.{digits - 1}e}".replace("-", "−")

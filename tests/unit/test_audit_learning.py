@@ -1,0 +1,140 @@
+"""What is learned from rows, and fresh noise: planted bugs are caught, and the same code without them passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import dipriv
+from dipriv import release
+from dipriv.audit.doors import audit_doors
+from dipriv.audit.freshness import audit_freshness
+from dipriv.audit.intervals import epsilon_of_draws
+from dipriv.audit.learning import audit_learning, audit_untouched
+from dipriv.audit.published import publisher
+from dipriv.audit.results import Bound
+from dipriv.private.noise import Purse
+from dipriv.randomness import source
+from tests.unit.test_audit_mutants import (
+    ATOMS,
+    LEVELS,
+    REALS,
+    ROWS,
+    SURE,
+    Plant,
+    atoms_of_released_rows,
+    leaky,
+    reference_of_released_rows,
+)
+
+RNG = np.random.default_rng(7)
+N = 2000
+LABELS = pa.table(
+    {"a": RNG.choice(list("abcd"), N), "b": pa.array(RNG.choice(list("xyz"), N), mask=RNG.random(N) < 0.2)}
+)
+TIMES = pa.table({"t": pa.array(RNG.integers(0, 10**9, N), pa.timestamp("s")), "n": pa.array([None, 1.5] * (N // 2))})
+ODD = pa.table({"x": RNG.choice([0.1, 0.25, 1.7, 3.33, 5.0, 8.1], N)})
+TABLES = {"reals": REALS, "rows": ROWS, "levels": LEVELS, "atoms": ATOMS, "labels": LABELS, "times": TIMES}
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("how", ["holdout", "private, from a hold-out", "public"])
+def test_released_rows_have_no_say_in_what_is_learned_apart_from_them(name: str, how: str) -> None:
+    table = TABLES[name]
+    asked: dict[str, Any] = {"holdout": {"reference": "holdout"}, "public": {"public": table}}.get(
+        how, {"holdout": 0.2}
+    )
+    found = audit_untouched(publisher(1.0, **asked), table, 1.0, rng())
+    assert found.epsilon == 0
+    assert not found.exceeded
+
+
+@pytest.mark.parametrize(
+    ("table", "plant"),
+    [
+        *((table, reference_of_released_rows) for table in TABLES.values()),
+        *((table, atoms_of_released_rows) for table in (ATOMS, ODD, ROWS)),
+    ],
+    ids=[*TABLES, *(f"atoms of {name}" for name in ("atoms", "odd levels", "rows"))],
+)
+def test_what_is_read_from_released_rows_is_found_for_certain(table: pa.Table, plant: Plant) -> None:
+    assert audit_untouched(leaky(plant, reference="holdout"), table, 1.0, rng()).exceeded
+
+
+def test_a_private_reference_depends_on_its_rows() -> None:
+    """The control: what is learned from all rows under noise moves when all of them do."""
+    assert audit_untouched(publisher(1.0), REALS, 1.0, rng()).exceeded
+
+
+def learned(table: pa.Table, **asked: Any) -> Bound | None:
+    publish = publisher(1.0, kernel="laplace", **asked)
+    return audit_learning(publish, table, 0.5, confidence=SURE, fits=80, rng=rng())
+
+
+@pytest.mark.parametrize("table", [REALS, LABELS], ids=["reals", "labels"])
+def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = learned(table)
+    assert sound is not None
+    assert not sound.exceeded
+    monkeypatch.setattr(Purse, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
+    found = learned(table)
+    assert found is not None
+    assert found.lower == epsilon_of_draws(40, 40, 0, 40, SURE)  # told apart always
+    assert found.exceeded
+
+
+def test_learning_from_a_hold_out_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Purse, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
+    split = dipriv.Split.new(0.5, bits=source(3))
+    found = learned(LABELS, split=split)
+    assert found is not None
+    assert found.exceeded
+
+
+def test_no_row_is_replaced_whose_label_would_vanish() -> None:
+    place = np.arange(60)
+    alone = pa.table({f"x{i}": np.where(place % 3 == i, place, 99).astype(str) for i in range(3)})
+    assert audit_learning(publisher(1.0), alone, 0.5, rng=rng()) is None
+    assert audit_learning(publisher(1.0), alone.select(["x0", "x1"]), 0.5, fits=4, rng=rng()) is not None
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_the_doors_cost_what_is_paid_and_little_less(epsilon: float) -> None:
+    counts, choices = audit_doors(epsilon, draws=1_000_000, confidence=SURE, rng=2)
+    assert 0.9 * epsilon < counts.lower < epsilon
+    assert 0.75 * epsilon < choices.lower < epsilon
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.75])
+def test_too_little_noise_at_the_doors_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise: Callable[..., NDArray[np.int64]] = Purse.noise
+    monkeypatch.setattr(
+        Purse, "noise", lambda self, count, scale: np.round(share * noise(self, count, scale)).astype(int)
+    )
+    for found in audit_doors(1.0, draws=1_000_000, confidence=SURE, rng=2):
+        assert found.exceeded
+
+
+@pytest.mark.parametrize("kernel", ["laplace", "optimal"])
+def test_noise_that_is_used_for_a_second_release_is_caught(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not audit_freshness(1.0, kernel).exceeded
+    monkeypatch.setattr(release, "source", lambda rng: source(7))
+    assert audit_freshness(1.0, kernel).exceeded
+
+
+def test_the_whole_audit_says_what_it_cannot_do() -> None:
+    found = dipriv.audit.audit(LABELS, 1.0, draws=20_000, rng=1)
+    assert found.passed
+    assert any("no distinct canaries" in note for note in found.notes)
+    few = dipriv.audit.audit(LABELS[:120], 1.0, draws=20_000, rng=1)
+    assert any("no canaries" in note for note in few.notes)
+    assert few.attacks
