@@ -136,10 +136,10 @@ def best_event(score: Score, one: FloatArray, other: FloatArray, tries: int = 0)
     else:
         more = max(1.0, tries / min(len(ones), len(others)))
         fitted, other_fitted = (more * chances for chances in fitted_hits(ones, others, thresholds))
-        found = np.maximum(
-            foreseen(hits, len(ones), other_hits, len(others), CLEAR_ERRORS),
-            foreseen(fitted, round(more * len(ones)), other_fitted, round(more * len(others)), LATER_ERRORS),
-        )
+        later = fitted, round(more * len(ones)), other_fitted, round(more * len(others))
+        counted = (hits, len(ones), other_hits, len(others))
+        too_steep = np.maximum(0.0, foreseen(*later, 0.0) - foreseen(*counted, 0.0))  # a line where odds level off
+        found = np.maximum(foreseen(*counted, CLEAR_ERRORS), foreseen(*later, LATER_ERRORS) - too_steep)
     best = int(np.argmax(found))
     return float(found[best]), Event(score, float(thresholds[best]))
 
