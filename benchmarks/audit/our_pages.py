@@ -35,7 +35,7 @@ because rounding is. Seconds are of the audit, on a busy machine.
 A private reference leaves through few doors: counts of cells under noise, and the choice of a best score. For both
 the worst neighbours are known. One measurement that is paid for with ε:
 
-{_doors(found["doors"]) if "doors" in found else "Not on record yet."}
+{_doors(found["doors"])}
 
 That nothing leaves by another way is looked at in every `dipriv audit`. Where rows must have no say in what is learned,
 all of them are replaced and the same bits are drawn again: reference and schema must stay the same to the last digit.
