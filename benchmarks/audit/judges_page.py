@@ -245,7 +245,7 @@ Faults of the judges that are avoided in [the code](../benchmarks/audit): anonym
 sizes counts all queries, its naive inference loses its guesses, and SDMetrics measures distances to each real table in
 units of that table's own ranges, so that the one with the more extreme value seems nearer. One is left as it comes: for
 pair trends SDMetrics cuts each table into ten bins of that table's own range, so a release without the few largest
-values of a column, as a private one is bound to be, is compared in other bins and scores low.
+values of a column, which dipriv cannot know unless a schema bounds it, is compared in other bins and scores low.
 """
 
 
