@@ -25,7 +25,7 @@ from dipriv.engines.sources import open_source
 from dipriv.errors import DiprivError
 from dipriv.files import NOTE, Source
 from dipriv.ledger import Ledger
-from dipriv.publish import read_note
+from dipriv.notes import read_note
 from dipriv.split import Split
 
 

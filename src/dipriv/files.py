@@ -23,10 +23,11 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from dipriv.errors import DiprivError, InputError
+from dipriv.errors import InputError
+from dipriv.file_errors import BLOCK_BYTES, MisfitError, told, whatever
 from dipriv.foreign import BATCH_ROWS, check_width, checked, memory, rows_at_once
 from dipriv.formulas import as_text, escaped, formula_names, formulas_in
-from dipriv.writing import check_name, create, part_of, publish_part
+from dipriv.writing import check_name, create, part_of, publish_part, write_whole
 
 __all__ = ["BATCH_ROWS", "MisfitError", "Sink", "Source", "part_of", "publish_part", "write_text"]
 
@@ -45,20 +46,11 @@ EXTENSIONS: dict[str, Format] = {
 NOTE = ".dipriv.json"
 """The note on what is promised has the name of the output and this ending."""
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-BLOCK_BYTES = 1 << 24
 LARGEST_UNPACKED = 1 << 30
 """A compressed Parquet or Arrow file is unpacked whole before it is read; a CSV file is not, and may be longer."""
 _FIRST_LINE = re.compile(rb"""(?:[^"\r\n]++|"[^"]*+")*+""")
 WIDER = {pa.null(): pa.int64(), pa.int64(): pa.float64(), pa.float64(): pa.string()}
 """What a CSV column becomes when a later cell does not fit the type that the first block suggested; else text."""
-
-
-class MisfitError(Exception):
-    """A CSV cell does not fit its column's type."""
-
-    def __init__(self, column: int) -> None:
-        super().__init__(column)
-        self.column = column
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ class Source:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, batch by batch, from the start; refuses a file that changed since it was opened."""
-        with _told(self.name), _whatever(self.name), self._stream() as stream:
+        with told(self.name), whatever(self.name), self._stream() as stream:
             if self.path is not None and _stamp(self.path) != self.stamp:
                 raise InputError(f"{self.name} changed while it was read.", "Give the command again.")
             if self.format in ("csv", "tsv"):
@@ -126,7 +118,7 @@ class Source:
         """How many rows there are, where the file says so."""
         if self.format != "parquet":
             return None
-        with _told(self.name), self._stream() as stream:
+        with told(self.name), self._stream() as stream:
             return int(pq.ParquetFile(stream).metadata.num_rows)
 
     def settled(self, batch: pa.RecordBatch) -> Source:
@@ -271,7 +263,7 @@ class Sink:
         self.formulas.clear()
 
     def __enter__(self) -> Sink:
-        with _told(self.name):
+        with told(self.name):
             if self.path is None:
                 self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
             else:
@@ -283,7 +275,7 @@ class Sink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; the first batch settles the columns."""
-        with _told(self.name):
+        with told(self.name):
             if self._is_text:
                 batch = self._as_text(batch)
             if self._writer is None or (self._is_text and batch.schema != self._schema):
@@ -292,7 +284,7 @@ class Sink:
 
     def publish(self) -> None:
         """Finish the file and give it its name; without it, nothing stays."""
-        with _told(self.name):
+        with told(self.name):
             if self._writer is not None:
                 self._writer.close()
             self._stream.close()
@@ -361,14 +353,7 @@ def _is_number(text: str) -> bool:
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """A text file that appears whole or not at all."""
-    part = part_of(path)
-    try:
-        with _told(path.name):
-            with create(part, mode) as file:
-                file.write(text.encode("utf-8", "replace"))
-            publish_part(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, text.encode("utf-8", "replace"), mode)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -406,45 +391,3 @@ def _arrow_batches(stream: Any) -> Iterator[pa.RecordBatch]:
             yield reader.get_batch(number)
     else:
         yield from pa.ipc.open_stream(stream)
-
-
-@contextmanager
-def _told(name: str) -> Iterator[None]:
-    """Errors of Arrow and of the system, told without their cells."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else _plain(str(error))
-        raise InputError(f"{name}: {reason}.", "Check the file, its folder and the space on the disk.") from None
-    except MemoryError:
-        raise InputError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None
-    except (pa.ArrowException, UnicodeError) as error:
-        raise InputError(
-            f"{name}: {_plain(str(error))}.", "Repair the file, or say its format with --format."
-        ) from None
-
-
-@contextmanager
-def _whatever(name: str) -> Iterator[None]:
-    """Any other error while a file is read: of types that other packages registered with Arrow, for example."""
-    try:
-        yield
-    except (DiprivError, MisfitError, OSError, MemoryError, UnicodeError, pa.ArrowException):
-        raise
-    except Exception as error:
-        raise InputError(f"{name}: {_plain(str(error))}.", "Repair the file.") from None
-
-
-def _plain(text: str) -> str:
-    """What went wrong, by kind and place: the original message may hold cells."""
-    if re.search(r"utf-?8", text, re.IGNORECASE):
-        return "it is not in UTF-8"
-    if re.search(r"parquet|magic|footer|thrift", text, re.IGNORECASE):
-        return "it is not a whole Parquet file"
-    if re.search(r"straddling", text):
-        return f"a row is longer than {BLOCK_BYTES >> 20} MB, or a quote is never closed"
-    if re.search(r"Empty CSV", text):
-        return "it is empty"
-    if re.search(r"compressed|decompress|gzip|zlib|zstd|lz4|bz2|inflate", text, re.IGNORECASE):
-        return "its compressed data is damaged"
-    return "it cannot be read as a table of this format"

@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,13 +51,10 @@ from dipriv.release import (
 )
 from dipriv.schema import Schema
 from dipriv.split import Split
-from dipriv.state.fields import check_fields
-from dipriv.state.sound import is_sound
 from dipriv.tables import Mask, Table
 from dipriv.unit import Unit
 
 REPORT_ROWS = 200_000
-LARGEST_NOTE = 1 << 24
 TYPES_READ = "the types of the file's columns, which were read from all its rows, are public"
 Tick = Callable[[str, int, int | None], None]
 """Called with what is being done, rows done so far, and all rows where they are known."""
@@ -359,34 +356,6 @@ def finish(sink: Output, done: Published) -> None:
         if not os.path.lexists(sink.path):
             note.unlink(missing_ok=True)
         raise
-
-
-def read_note(released: str | Path) -> tuple[Guarantee | None, dict[str, float]]:
-    """What the note beside a released file says: the promise, and how much of each column is kept.
-
-    Anybody may have written it. What is not as `finish` writes it counts as not said.
-    """
-    path = Path(f"{released}{NOTE}")
-    try:
-        note = json.loads(path.read_bytes()) if path.is_file() and path.stat().st_size <= LARGEST_NOTE else {}
-        kept = note.get("fidelity", {}).items()
-        fidelity = {name: x for name, x in kept if isinstance(name, str) and isinstance(x, float) and abs(x) <= 1}
-        return _promise_in(note.get("guarantee")), fidelity
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return None, {}
-
-
-def _promise_in(plain: Any) -> Guarantee | None:
-    if plain is None:
-        return None
-    values = {name: plain[name] for name in (item.name for item in fields(Guarantee)) if name in plain}
-    values |= {"conditions": tuple(values.get("conditions", ()))}
-    values |= {"epsilon": math.inf} if values.get("epsilon") == "inf" else {}
-    check_fields(Guarantee, values)
-    found = Guarantee(**values)
-    if not math.isinf(found.epsilon):
-        check_epsilon(found.epsilon)
-    return found if is_sound(found) and 0 <= found.delta <= 1 else None
 
 
 def without_columns(schema: Schema, names: set[str | None]) -> Schema:

@@ -131,6 +131,20 @@ def test_noise_that_is_used_for_a_second_release_is_caught(kernel: str, monkeypa
     assert audit_freshness(1.0, kernel).exceeded
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"x": np.full(300, 7)}),
+        pa.table({"x": ["one"] * 300, "y": RNG.normal(size=300)}),
+        pa.table({"Größe 📏": np.where(np.arange(300) == 0, 1e308, RNG.normal(size=300))}),
+    ],
+    ids=["one number", "one label", "unicode and 1e308"],
+)
+def test_odd_tables_are_audited(table: pa.Table) -> None:
+    for seed in range(2):  # a private reference may be independent in one run, and not in the next
+        assert dipriv.audit.audit(table, 1.0, draws=20_000, rng=seed).passed
+
+
 def test_the_whole_audit_says_what_it_cannot_do() -> None:
     found = dipriv.audit.audit(LABELS, 1.0, draws=20_000, rng=1)
     assert found.passed

@@ -39,7 +39,8 @@ from dipriv.errors import InputError, SchemaError
 from dipriv.files import NOTE, Sink, Source
 from dipriv.formulas import formulas_in
 from dipriv.ledger import Ledger, LedgerError
-from dipriv.publish import Request, publish, read_note
+from dipriv.notes import read_note
+from dipriv.publish import Request, publish
 from dipriv.references import Known, Mixture
 from dipriv.writing import create, write_whole
 

@@ -227,12 +227,17 @@ class Look:
         return cls(tuple(names), {name: distinct_labels(whole.array(name)) for name in texts})
 
     def of(self, play: Play) -> FloatArray:
-        """(n, f): the canaries' own rows; columns, and ranks where the reference is known and says more than these."""
+        """(n, f): the canaries' own rows; columns, and ranks where the reference is known.
+
+        Ranks are 0 where they say no more than columns: one fit of a private reference may be independent, another not.
+        """
         fitted = play.published.fitted
         rows = tables.read(play.published.data.take(play.rows))
         numbers = [as_numbers(rows.cells(name, self.labels.get(name))) for name in self.names]
-        if fitted is not None and fitted.by is None and has_ranks(fitted) and len(fitted.order) == len(self.names):
-            numbers += list(ranks(fitted, rows, source(0)).T)
+        if fitted is not None and fitted.by is None:
+            say_more = has_ranks(fitted) and len(fitted.order) == len(self.names)
+            shape = len(self.names), rows.rows
+            numbers += list(ranks(fitted, rows, source(0)).T if say_more else np.zeros(shape))
         return np.stack(numbers, axis=1)
 
     def views(self, rows: FloatArray) -> Views:

@@ -165,7 +165,10 @@ def _some_rows(frame: Any, rng: np.random.Generator) -> tuple[pa.Table, tuple[st
 def _check_table(table: pa.Table, secret: str | None) -> None:
     """Refused at once, rather than by the last of the attacks."""
     if table.num_rows < FEWEST_PEOPLE:
-        raise InputError(f"the table has {table.num_rows} rows; an audit needs at least {FEWEST_PEOPLE}.", "Use more.")
+        raise InputError(
+            f"the table has {table.num_rows} rows; an audit needs at least {FEWEST_PEOPLE}.",
+            "Use a table with more rows.",
+        )
     if secret is not None:
         tables.check_names([secret], table.column_names, "secret")
 

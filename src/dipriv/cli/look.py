@@ -61,7 +61,7 @@ def compare(
     Rows are matched where both tables have equally many, as with a private or public reference.
     """
     from dipriv.files import Source
-    from dipriv.publish import read_note
+    from dipriv.notes import read_note
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from importlib import resources
 from pathlib import Path
 
-from dipriv.errors import InputError
-from dipriv.files import part_of, publish_part
 from dipriv.report import formats
 from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
 from dipriv.report.distances import REPEATS
 from dipriv.report.extra import needed
 from dipriv.report.facts import FEWEST, MOST_ROWS, ColumnFacts, Comparison, Distance
+from dipriv.writing import OWNER_ONLY, write_whole
 
 WARNING = "Contains statistics of the private data; do not publish."
 
@@ -62,18 +60,7 @@ def render(comparison: Comparison) -> str:
 
 def write_report(comparison: Comparison, path: str | Path) -> None:
     """Write the report whole or not at all, readable by its owner only."""
-    path = Path(path)
-    page = render(comparison).encode("utf-8")
-    part = part_of(path)
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(page)
-        publish_part(part, path)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "it cannot be written"
-        raise InputError(f"{path.name}: {reason}.", "Check the folder and the space on the disk.") from None
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(Path(path), render(comparison).encode("utf-8"), OWNER_ONLY)
 
 
 def promise_lines(promise: str) -> list[tuple[int, str]]:
