@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml
 setup: $(STAMP)  ## create .venv with everything that development needs
 
 demo: $(STAMP)  ## privatize a real table; writes demo/
-	$(BIN)/dipriv demo --out demo
+	$(BIN)/python -m examples.demo --out demo
 
 test: lint  ## all checks: ruff, mypy, import-linter, pytest
 	@# numba does not notice that a loop called from another file has changed: forget all when any source has
@@ -40,8 +40,8 @@ lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/lint-imports
 
 reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reproduction.md
-	$(BIN)/dipriv reproduce all --out docs/reproduction
-	$(BIN)/python -m dipriv.experiments.page docs/templates/reproduction.md docs/reproduction docs/reproduction.md
+	$(BIN)/python -m research all --out docs/reproduction
+	$(BIN)/python -m research.page docs/templates/reproduction.md docs/reproduction docs/reproduction.md
 
 bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks

@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from benchmarks.files import peak_memory
-from dipriv.files import Sink, Source
+from dipriv.sources.files import Sink, Source
 
 ROWS, BATCH = 10_000_000, 500_000
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import side_by_side
-from dipriv.kernels.discrete_laplace import discrete_laplace
-from dipriv.randomness import Draws, source
+from dipriv._random.bits import Draws, source
+from dipriv._random.discrete_laplace import discrete_laplace
 
 OURS, THEIRS, ONE_BY_ONE = 1 << 20, 20_000, 20_000
 

@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 
 import dipriv
-from dipriv.demo import load
-from dipriv.local import Local
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
 from dipriv.references import Private
+from dipriv.release.local import LocalReference
+from examples.demo import load
 
 ANSWERS = tuple(f"religious {level}, marriage {rated}" for level in (1, 2, 3, 4) for rated in ("very good", "less"))
 STRONGLY = np.array([answer.startswith("religious 4") for answer in ANSWERS])
@@ -34,21 +34,21 @@ PILOT_EPSILON, CLIENT_EPSILON = 1.0, 2.0
 COPIES, ROUNDS = 200_000, 500
 
 
-def export_reference(pilot: pd.DataFrame, path: Path, rng: int | None = None) -> None:
+def export_reference(pilot: pd.DataFrame, path: Path, seed: int | None = None) -> None:
     """The keeper of the pilot: what is learned costs its people ε = 1; each client's record will cost ε = 2."""
     share = PILOT_EPSILON / (PILOT_EPSILON + CLIENT_EPSILON)
     schema = {"answer": dipriv.Categorical(levels=ANSWERS)}
-    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=Private(reference_share=share), schema=schema, rng=rng)
+    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=Private(reference_share=share), schema=schema, seed=seed)
     dip.fit(pilot).export_local(path)
 
 
 def send(path: Path, answers: pd.Series) -> pd.DataFrame:
     """The clients, one after the other: a record leaves with noise that is drawn where it is."""
-    local = dipriv.local.load(path)
+    local = dipriv.load_local(path)
     return pd.DataFrame([local.privatize({"answer": answer}) for answer in answers])
 
 
-def channel_of(local: Local) -> FloatArray:
+def channel_of(local: LocalReference) -> FloatArray:
     """What becomes of each answer, row by row: the shares of what is released for many copies of it."""
     return np.stack([shares_of(local.privatize(pd.DataFrame({"answer": [answer] * COPIES}))) for answer in ANSWERS])
 
@@ -90,7 +90,7 @@ def run(clients: int) -> dict[str, FloatArray]:
         path = Path(folder) / "reference.dipriv"
         export_reference(pilot, path)
         received = send(path, people["answer"])
-        local = dipriv.local.load(path)
+        local = dipriv.load_local(path)
     print(local.guarantee)
     found = rebuild(channel_of(local), received)
     return {

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dipriv.engines.spark_session import open_session
 from dipriv.errors import InputError
+from dipriv.sources.spark.session import open_session
 
 MOST_RESULT_BYTES = 2 << 20
 """No job may send more than that to the driver: it holds the reference, never the table."""

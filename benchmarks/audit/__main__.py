@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from research.runner import whole_file
+
 from benchmarks.audit import attacks, bounds, fuzz, judges, page
 from benchmarks.audit.setting import Setting, say
 from benchmarks.measure import cores
-from dipriv.experiments.runner import whole_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from benchmarks.audit.setting import Setting, say
 from benchmarks.quality import adult, bank
-from dipriv.audit.attack_scene import stage
-from dipriv.audit.attacks import attack_all
-from dipriv.audit.published import publisher
-from dipriv.audit.results import Attack
+from dipriv.auditing.attacks.run import attack_all
+from dipriv.auditing.attacks.setup import stage
+from dipriv.auditing.procedure import publisher
+from dipriv.auditing.results import Attack
 
 EPSILON, CONFIDENCE, SEED = 1.0, 0.95, 1
 WAYS: dict[str, dict[str, Any]] = {
@@ -30,7 +30,7 @@ def run(setting: Setting) -> dict[str, Any]:
         found[name] = {"rows": table.num_rows, "columns": table.num_columns, "ways": {}}
         for way, options in WAYS.items():
             scene = stage(table, publisher(EPSILON, **{"schema": schema, **options}), SEED)
-            attacks = attack_all(scene, EPSILON, confidence=CONFIDENCE, rng=SEED)
+            attacks = attack_all(scene, EPSILON, confidence=CONFIDENCE, seed=SEED)
             found[name]["ways"][way] = [told(attack) for attack in attacks]
             say(f"attacks: {name}, {way}: {len(attacks)}")
     return {"epsilon": EPSILON, "confidence": CONFIDENCE, "seeds": [SEED], "tables": found}

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from benchmarks.fuzz import seeds
 from benchmarks.fuzz.mutate import mutate_bytes, mutate_plain
-from dipriv import local
+from dipriv.release import local
 
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<u8", "|u1", "|b1", "<f2", "<c16", "|S3", ">f8")
 SPECIAL = (np.nan, np.inf, -np.inf, -1, 0, 1, 2, 1e300, -1e300, 2.0**63, 0.5)

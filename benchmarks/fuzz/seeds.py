@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from scipy import stats
 
 import dipriv
-from dipriv.ledger import Entry, Ledger
+from dipriv.ledger import Ledger, ReleaseRequest
 from dipriv.references import Empirical, Known, Mixture
 from dipriv.schema import Categorical
 
@@ -126,7 +126,7 @@ def references(folder: Path) -> list[bytes]:
     ]
     found = []
     for names, options in fits:
-        dipriv.DIP(1.0, rng=1, **options).fit(people[names]).export_local(folder / "one")
+        dipriv.DIP(1.0, seed=1, **options).fit(people[names]).export_local(folder / "one")
         found.append((folder / "one").read_bytes())
     return found
 
@@ -139,14 +139,14 @@ def ledger(folder: Path) -> bytes:
         book.commit(book.reserve("people", 0.5, promise, "people.csv"), 10)
         book.fail(book.reserve("people", 0.5, promise))
         split = dipriv.Split.new(0.25, "id")
-        entry = Entry("visits", b"f" * 16, 7, frozenset(), split.holdout, split.by, split.key)
+        entry = ReleaseRequest("visits", b"f" * 16, 7, frozenset(), split.holdout, split.by, split.key)
         book.enter(entry, 0.5, promise, "visits.csv")
     return (folder / "ledger.db").read_bytes()
 
 
 def note() -> dict[str, Any]:
     """The note beside a release."""
-    release = dipriv.privatize(frame()[["age", "city"]], 1.0, rng=1)
+    release = dipriv.privatize(frame()[["age", "city"]], 1.0, seed=1)
     return {
         "dipriv": dipriv.__version__,
         "guarantee": release.guarantee.to_dict(),

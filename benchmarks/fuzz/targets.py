@@ -19,14 +19,15 @@ import pyarrow as pa
 
 from benchmarks.fuzz import references, seeds, whole
 from benchmarks.fuzz.mutate import NUMBERS, TEXTS, any_value, mutate_bytes, mutate_plain
-from dipriv import Guarantee, Schema, tables
-from dipriv.arrow import distinct_labels
-from dipriv.engines.sources import open_source
+from dipriv import Guarantee, Schema
+from dipriv._tables import frames as tables
+from dipriv._tables.arrow import distinct_labels
 from dipriv.errors import DiprivError
-from dipriv.files import NOTE, Source
+from dipriv.guarantee.sidecar import read_note
 from dipriv.ledger import Ledger
-from dipriv.notes import read_note
-from dipriv.split import Split
+from dipriv.sources.batches import open_source
+from dipriv.sources.files import NOTE, Source
+from dipriv.sources.holdout import Split
 
 
 class Target(Protocol):

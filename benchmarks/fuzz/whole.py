@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 import dipriv
 from dipriv import schema as kinds
-from dipriv.files import Sink, Source
 from dipriv.ledger import Ledger
-from dipriv.publish import Request, publish
+from dipriv.release.publish import Request, publish
+from dipriv.sources.files import Sink, Source
 
 _SPECIAL = (0.0, -0.0, 1e-300, 5e-324, 1e300, -1e300, 1.7e308, np.nan, np.inf, -np.inf, 2.0**53, 1e15, 0.1)
 
@@ -52,7 +52,7 @@ class Whole:
         table = case["table"]
         declared = dipriv.Schema({name: make() for name, make in case["schema"].items()})
         options = {name: case[name] for name in ("reference", "kernel", "keep", "holdout", "unit")}
-        options |= {"schema": declared, "public": table if case["public"] else None, "rng": case["seed"]}
+        options |= {"schema": declared, "public": table if case["public"] else None, "seed": case["seed"]}
         if case["in_memory"]:
             released = dipriv.privatize(table, case["epsilon"], **options)
             str(released.guarantee), released.data.validate(full=True)

@@ -12,10 +12,11 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
+from research.runner import whole_file
+
 from benchmarks.measure import cores
 from benchmarks.quality import adult, bank, edges, movielens, page, peers, salary, sdnist, shares, verbatim
 from benchmarks.quality.contest import Setting, say, warm_up
-from dipriv.experiments.runner import whole_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARTS: dict[str, page.Part] = {

@@ -6,11 +6,11 @@ import importlib.util
 from typing import Any
 
 import pandas as pd
+from research.data import data_file
 
 import dipriv
 from benchmarks.quality import page, peers
 from benchmarks.quality.contest import ONE_ROW, SAME, Method, Setting, contest, ours
-from dipriv.experiments.data import data_file
 
 SEEDS, PEER_RUNS = 3, 1
 TARGETS = {"overall": 0.95, "pair trends": 0.92}

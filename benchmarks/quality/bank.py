@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from research import bank
 
 from benchmarks.quality import page, peers
 from benchmarks.quality.contest import ONE_ROW, SAME, WEAKER, Method, Setting, contest, ours
 from benchmarks.quality.measures import logistic_kl
-from dipriv.experiments import bank
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
 
 SEEDS, MST_RUNS, AIM_RUNS, WEAKER_RUNS = 20, 6, 2, 2
 TARGETS = {"dipriv": 0.012, 'dipriv, target="y"': 0.006}

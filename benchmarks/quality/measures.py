@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from research import bank
 from scipy.stats import hypergeom
 
-from dipriv.experiments import bank
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
 
 RANK_BINS = 20
 Triple = tuple[str, str, str]

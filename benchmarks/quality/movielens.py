@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from research.data import data_file
 
 from benchmarks.quality import page
 from benchmarks.quality.contest import ONE_ROW, Method, Setting, contest, ours
-from dipriv.experiments.data import data_file
 
 SEEDS = 3
 TARGET = 0.001

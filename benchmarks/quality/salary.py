@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from research import uc_salary
 
 from benchmarks.quality import page
 from benchmarks.quality.contest import ONE_ROW, Method, Setting, contest, ours
 from benchmarks.quality.measures import ks
-from dipriv.experiments import uc_salary
 
 SEEDS = 100
 ERROR, TOP, LEAST = 1.0, 4.0, 0.0

@@ -34,7 +34,7 @@ def _alone(rows: int, share: float, seeds: int) -> dict[str, float]:
     column = pd.DataFrame({"x": np.random.default_rng(rows).lognormal(3, 1, rows)})
     found = []
     for seed in range(seeds):
-        x = dipriv.privatize(column, 1.0, reference=Private(reference_share=share), kernel="laplace", rng=seed).data[
+        x = dipriv.privatize(column, 1.0, reference=Private(reference_share=share), kernel="laplace", seed=seed).data[
             "x"
         ]
         kept = float(np.corrcoef(rankdata(x), rankdata(column["x"]))[0, 1])
@@ -44,7 +44,7 @@ def _alone(rows: int, share: float, seeds: int) -> dict[str, float]:
 
 
 def _bank(frame: pd.DataFrame, rows: Any, share: float, seed: int) -> dict[str, float]:
-    released = dipriv.privatize(frame, 1.0, reference=Private(reference_share=share), kernel="laplace", rng=seed).data
+    released = dipriv.privatize(frame, 1.0, reference=Private(reference_share=share), kernel="laplace", seed=seed).data
     agree = np.mean([(released[name] == frame[name]).mean() for name in frame.columns])
     return {"KL": logistic_kl(rows, matrix(released)), "cells that agree": float(agree)}
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from research import bank
 
 import dipriv
 from benchmarks.quality import page
 from benchmarks.quality.bank import load, matrix
 from benchmarks.quality.contest import ONE_ROW, Setting, ours, say
 from benchmarks.quality.measures import excess_bound
-from dipriv.experiments import bank
 
 SEEDS, ALARM, HOLDOUT = 5, 1e-4, 0.25
 Mask = npt.NDArray[np.bool_]
@@ -36,7 +36,7 @@ def run(setting: Setting) -> dict[str, Any]:
         every.append(float(np.isin(people[unique], bank.as_text(matrix(whole))).mean()))
         a = np.random.default_rng(seed).permutation(len(frame)) < len(frame) // 2
         halves.append(compare(people, unique, a, ours(frame[a].reset_index(drop=True), setting)(seed)))
-        held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", rng=seed)
+        held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", seed=seed)
         control.append(compare(people, unique, ~np.asarray(held.released), held.data))
         say(f"verbatim: seed {seed}: all {every[-1]:.4f}, halves {halves[-1]}, hold-out {control[-1]}")
     return {

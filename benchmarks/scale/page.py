@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from dipriv.engines.spark_tasks import BLOCK_ROWS, DIGEST_BYTES
+from dipriv.sources.spark.tasks import BLOCK_ROWS, DIGEST_BYTES
 
 PLANNED_ROWS = 10_000_000_000
 PLANNED_CORES = (16, 128)

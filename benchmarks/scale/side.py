@@ -32,7 +32,7 @@ MOVED = {
 
 def stream(folder: Path) -> dict[str, Any]:
     """One process, all files, one file out."""
-    from dipriv.engines.stream import privatize
+    from dipriv.sources.stream import privatize
 
     start = time.perf_counter()
     release = privatize(str(folder / "in"), EPSILON, columns=COLUMNS)
@@ -46,7 +46,7 @@ def stream(folder: Path) -> dict[str, Any]:
 
 def spark(folder: Path, cores: str) -> dict[str, Any]:
     """Spark on this machine, a folder out; the session's start is told apart."""
-    from dipriv.engines.spark import privatize
+    from dipriv.sources.spark.privatize import privatize
 
     log = folder / f"log{cores}"
     log.mkdir()
@@ -71,7 +71,7 @@ def spark(folder: Path, cores: str) -> dict[str, Any]:
 
 def loss(folder: Path, cores: str) -> dict[str, Any]:
     """Two workers; one release used twice, and during the second use a worker is killed."""
-    from dipriv.engines.spark import privatize
+    from dipriv.sources.spark.privatize import privatize
 
     log = folder / "log"
     log.mkdir()
@@ -103,7 +103,7 @@ def loss(folder: Path, cores: str) -> dict[str, Any]:
 
 
 def _session(master: str, log: Path) -> Any:
-    from dipriv.engines.spark_session import open_session
+    from dipriv.sources.spark.session import open_session
 
     return open_session(
         spark_master=master,

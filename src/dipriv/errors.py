@@ -26,9 +26,17 @@ class SchemaError(InputError):
     """The schema is not well formed, or contradicts the table's columns or types."""
 
 
-class ReferenceRowsError(InputError):
+class ReferenceDataError(InputError):
     """The reference rows do not suffice to estimate the distribution, or do not match the table."""
 
 
 class DisclosureError(DiprivError):
     """The request would publish rows that the guarantee does not protect."""
+
+
+class LedgerError(DiprivError):
+    """The ledger cannot be used: locked, unreachable, not a ledger, of another version, or asked for what it lacks."""
+
+
+class BudgetError(DiprivError):
+    """The release would spend more than is left of the data set's budget, or evade that budget."""

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dipriv import tables
-from dipriv.columns import infer
+from dipriv._tables import frames as tables
+from dipriv._tables.fitted_columns import infer
+from dipriv._tables.frames import Column, Table
+from dipriv._tables.identifiers import Counts, Warned, count, free_text, holds_text, refuse_free_text, warning
 from dipriv.errors import DiprivError, SchemaError
-from dipriv.identifying import Counts, Warned, count, free_text, holds_text, refuse_free_text, warning
 from dipriv.schema import Categorical, Datetime, Discrete, Kind, Mixed, Schema
-from dipriv.tables import Column, Table
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
 

@@ -16,20 +16,21 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs import Cells, Codec, LevelsCodec
-from dipriv.codecs.discrete import first_not_below
+from dipriv._arrays import FloatArray, Words, first_not_below
+from dipriv._columns import ColumnValues
+from dipriv._jit import jit
+from dipriv._random.bits import Bits, Draws
+from dipriv.codecs import Codec, LevelsCodec
 from dipriv.errors import InputError
-from dipriv.jit import jit
 from dipriv.kernels import Kernel, Transition
 from dipriv.kernels.transition import bin_shift, sample_alias
-from dipriv.randomness import Bits, Draws, FloatArray, Words
-from dipriv.references import Independent, Law, LevelsLaw, Reference
+from dipriv.references import Distribution, Independent, LevelsDistribution, Reference
 
 
 class Mechanism(Protocol):
-    """Releases some columns of rows: one `Cells` per column in, one out, row by row."""
+    """Releases some columns of rows: one `ColumnValues` per column in, one out, row by row."""
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         """`first` is the number of the first row: the bits of a row depend on its number alone."""
         ...
 
@@ -43,7 +44,7 @@ class Chain:
     kernel: Kernel = field(repr=False)
     order: tuple[int, ...] = field(repr=False)
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         spread = Draws(bits.child("spread"), first, len(columns[0]))
         noise = Draws(bits.child("noise"), first, len(columns[0]))
         v = encode(self.codecs, columns, spread)
@@ -71,7 +72,7 @@ class Levels:
         if self.codec.states != len(self.transition.weights):
             raise InputError("the codec and the transition matrix differ in their levels.", "Fit anew.")
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         noise = Draws(bits.child("noise"), first, len(columns[0]))
         if self.codec.missing or columns[0].missing is not None:
             return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
@@ -83,7 +84,7 @@ class Levels:
             state = int(self.codec.to_states(columns[0].take(slice(row, row + 1)))[0])
             released[row] = levels[self.transition.decide(state, int(words[row]), noise, row)]
             row = swap_levels(values, levels, words, *tables, row + 1, released)
-        return [Cells(released)]
+        return [ColumnValues(released)]
 
 
 @jit
@@ -114,7 +115,7 @@ class Separate:
 
     parts: tuple[Mechanism, ...] = field(repr=False)
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         return [
             part.privatize([cells], bits.child(f"column {number}"), first)[0]
             for number, (part, cells) in enumerate(zip(self.parts, columns, strict=True))
@@ -130,8 +131,8 @@ def compose(codecs: Sequence[Codec], reference: Reference, kernel: Kernel, order
     return Separate(tuple(_one_column(codec, law, of) for codec, law, of in columns if of is not None))
 
 
-def _one_column(codec: Codec, law: Law, kernel: Kernel) -> Mechanism:
-    if isinstance(codec, LevelsCodec) and isinstance(law, LevelsLaw):
+def _one_column(codec: Codec, law: Distribution, kernel: Kernel) -> Mechanism:
+    if isinstance(codec, LevelsCodec) and isinstance(law, LevelsDistribution):
         try:
             return Levels(codec, kernel.on_levels(law.probabilities))
         except InputError:
@@ -139,7 +140,7 @@ def _one_column(codec: Codec, law: Law, kernel: Kernel) -> Mechanism:
     return Chain((codec,), Independent((law,)), kernel, (0,))
 
 
-def encode(codecs: Sequence[Codec], columns: Sequence[Cells], draws: Draws) -> FloatArray:
+def encode(codecs: Sequence[Codec], columns: Sequence[ColumnValues], draws: Draws) -> FloatArray:
     """Cells of all columns -> V, one after the other."""
     v = [
         codec.encode(cells, draws.of_column(number))
@@ -148,7 +149,7 @@ def encode(codecs: Sequence[Codec], columns: Sequence[Cells], draws: Draws) -> F
     return v[0] if len(v) == 1 else np.concatenate(v, axis=1)
 
 
-def decode(codecs: Sequence[Codec], v: FloatArray) -> list[Cells]:
+def decode(codecs: Sequence[Codec], v: FloatArray) -> list[ColumnValues]:
     """V -> cells of all columns."""
     ends = np.cumsum([codec.dims for codec in codecs])
     return [codec.decode(v[:, end - codec.dims : end]) for codec, end in zip(codecs, ends, strict=True)]

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from dipriv._atomic_write import OWNER_ONLY, write_atomic
 from dipriv.errors import InputError, SchemaError
-from dipriv.writing import OWNER_ONLY, write_whole
 
 Level: TypeAlias = str | int | float | bool
 Encoding: TypeAlias = Literal["codes", "onehot"]
@@ -249,7 +249,7 @@ class Schema(Mapping[str, Kind]):
     def save(self, path: str | Path) -> None:
         """Write as TOML or JSON, by the file's ending, readable by the owner only: a draft may hold private values."""
         path = Path(path)
-        write_whole(path, (self.to_json() if path.suffix == ".json" else self.to_toml()).encode(), OWNER_ONLY)
+        write_atomic(path, (self.to_json() if path.suffix == ".json" else self.to_toml()).encode(), OWNER_ONLY)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:

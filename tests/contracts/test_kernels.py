@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dipriv._arrays import FloatArray
+from dipriv._random.bits import Draws, source
+from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
 from dipriv.kernels import (
     Kernel,
-    KernelRecipe,
+    KernelSpec,
     Laplace,
     LaplaceKernel,
     Optimal,
@@ -20,14 +23,12 @@ from dipriv.kernels import (
     OptimalJoint,
     noisy_uniform_cdf,
 )
-from dipriv.kernels.discrete_laplace import discrete_laplace
 from dipriv.kernels.laplace import shift_and_flatten
 from dipriv.kernels.noisy_uniform import slope_of, tail_of
-from dipriv.randomness import Draws, FloatArray, source
 from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows, vectors
 
 Build = Callable[[float, int], Kernel]
-RECIPES: dict[str, KernelRecipe] = {
+RECIPES: dict[str, KernelSpec] = {
     "laplace": Laplace(),
     "laplace with shares": Laplace({"c0": 3.0}),
     "optimal": Optimal(),
@@ -68,7 +69,7 @@ def test_a_wrong_scale_is_noticed(epsilon: float) -> None:
 @every_kernel
 @pytest.mark.parametrize(("epsilon", "p"), [(0.5, 1), (2.0, 2), (4.0, 1), (12.0, 3)])
 def test_the_stated_law_is_the_sampled_one(build: Build, epsilon: float, p: int) -> None:
-    """`law_on` for uneven cells against counts of (cell before, cell after), in the first and the last column."""
+    """`joint_probabilities` for uneven cells against counts of (cell before, cell after), first and last column."""
     n = 100_000
     cuts = np.array([0.0, 0.03, 0.25, 0.3, 0.77, 1.0])
     u = uniform_rows(n, p, seed=11)
@@ -77,9 +78,9 @@ def test_the_stated_law_is_the_sampled_one(build: Build, epsilon: float, p: int)
     for column in {0, p - 1}:
         cells = [np.searchsorted(cuts[1:-1], side[:, column]) for side in (u, v)]
         counts = np.bincount(5 * cells[0] + cells[1], minlength=25)
-        assert chi_square_tail(counts, kernel.law_on(column, cuts).ravel()) > ALARM
-        assert chi_square_tail(counts, other.law_on(column, cuts).ravel()) < ALARM  # control: another ε
-        assert kernel.law_on(column, cuts).sum(axis=0) == pytest.approx(np.diff(cuts), abs=1e-12)
+        assert chi_square_tail(counts, kernel.joint_probabilities(column, cuts).ravel()) > ALARM
+        assert chi_square_tail(counts, other.joint_probabilities(column, cuts).ravel()) < ALARM  # control: another ε
+        assert kernel.joint_probabilities(column, cuts).sum(axis=0) == pytest.approx(np.diff(cuts), abs=1e-12)
 
 
 @laplace_kernels

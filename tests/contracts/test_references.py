@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipriv.randomness import FloatArray
-from dipriv.references import (
-    Empirical,
-    Grouped,
-    Known,
-    Mixture,
-    Network,
-    Node,
-    Parametric,
-    Reference,
-    ReferenceRows,
-)
+from dipriv._arrays import FloatArray
+from dipriv.references import Empirical, Grouped, Known, Mixture, Network, Node, Parametric, Reference, ReferenceRows
 from tests.support import dkw, ks_uniform, uniform_rows
 
 N = 60_000

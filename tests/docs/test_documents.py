@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dipriv.promise import Origin
+from dipriv.release.promise import Origin
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -70,7 +70,7 @@ def test_import_is_light() -> None:
 
 def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
-    command = [sys.executable, "-m", "dipriv", "demo", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "examples.demo", "--out", str(tmp_path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     files = [
         "guarantee.txt",

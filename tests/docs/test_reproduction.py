@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from dipriv.experiments import catalogue, movielens, page, row_fidelity
-from dipriv.experiments.compare import below, reach
-from dipriv.experiments.protocol import Drawing
-from dipriv.experiments.runner import Results
+from research import catalogue, movielens, page, row_fidelity
+from research.compare import below, reach
+from research.protocol import Drawing
+from research.runner import Results
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = DOCS / "reproduction"

@@ -12,21 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from research.baselines import Ball, BoundedMoment, Exponential, FrequencyResampling, Laplace, PrivateLogistic, naive
+from research.baselines.checks import uniforms
+from research.baselines.glm import descend
 from scipy import stats
 
-from dipriv.baselines import (
-    Ball,
-    BoundedMoment,
-    Exponential,
-    FrequencyResampling,
-    Laplace,
-    PrivateLogistic,
-    naive,
-)
-from dipriv.baselines.checks import uniforms
-from dipriv.baselines.glm import descend
+from dipriv._arrays import FloatArray
+from dipriv._random.bits import source
 from dipriv.kernels.laplace import lattice_of
-from dipriv.randomness import FloatArray, source
 from tests.support import ALARM, chi_square_tail, dkw, ks
 
 N = 40_000
@@ -70,7 +63,7 @@ def test_uniforms_are_uniform_on_odd_steps() -> None:
 def test_laplace_noise_has_the_scale_of_the_range(lower: float, upper: float, epsilon: float) -> None:
     """Rounding to the lattice moves a value by less than 2^-20 of the noise's scale: far below the bound."""
     for value in (lower, 0.3 * lower + 0.7 * upper, upper + 5):
-        noise = Laplace(epsilon, lower, upper).privatize(np.full(N, value), rng=1) - min(value, upper)
+        noise = Laplace(epsilon, lower, upper).privatize(np.full(N, value), seed=1) - min(value, upper)
         scale = (upper - lower) / epsilon
         assert ks(noise, stats.laplace(scale=scale)) < dkw(N)
         assert ks(noise, stats.laplace(scale=1.2 * scale)) > dkw(N)  # control
@@ -91,7 +84,7 @@ def test_what_is_released_lies_on_that_lattice(epsilon: float) -> None:
     mechanism, n = Laplace(epsilon, 0.0, 1.0), 1000
     bits, _ = lattice_of(Fraction(epsilon))
     values = np.random.default_rng(0).uniform(-1, 2, n)
-    steps, lowest, highest = (mechanism.privatize(z, rng=1) * 2.0**bits for z in (values, np.zeros(n), np.ones(n)))
+    steps, lowest, highest = (mechanism.privatize(z, seed=1) * 2.0**bits for z in (values, np.zeros(n), np.ones(n)))
     assert np.array_equal(steps, np.rint(steps))
     assert not np.array_equal(steps / 2, np.rint(steps / 2))  # control: on no coarser lattice
     assert np.array_equal(highest - lowest, np.full(n, 2.0**bits))
@@ -107,7 +100,7 @@ def test_bounded_moments_give_laplace_noise_on_the_limited_range(k: float, nonne
     assert mechanism.limit(N) == pytest.approx(limit)
     scale = (1 if nonnegative else 2) * limit / epsilon
     for value, held in ((1e9, limit), (0.5, 0.5), (-1e9, 0.0 if nonnegative else -limit)):
-        released = mechanism.privatize(np.full(N, value), rng=2)
+        released = mechanism.privatize(np.full(N, value), seed=2)
         assert ks(released, stats.laplace(held, scale)) < dkw(N)
         assert ks(released, stats.laplace(held, 1.2 * scale)) > dkw(N)  # control
         assert ks(released, stats.laplace(held + 0.1 * scale, scale)) > dkw(N)  # control
@@ -127,7 +120,7 @@ def vector_of(dimension: int, size: float) -> FloatArray:
 @cache
 def ball_draws(dimension: int, size: float) -> FloatArray:
     ball, vector = Ball(EPSILON, RADIUS), vector_of(dimension, size)
-    return np.stack([ball.privatize(vector, rng=seed) for seed in range(DRAWS)])
+    return np.stack([ball.privatize(vector, seed=seed) for seed in range(DRAWS)])
 
 
 @DIMENSIONS
@@ -175,7 +168,7 @@ def test_the_ball_is_uniform_on_either_side(dimension: int) -> None:
 
 def test_the_zero_vector_has_no_side() -> None:
     ball = Ball(EPSILON, RADIUS)
-    first = np.array([ball.privatize(np.zeros(3), rng=seed)[0] for seed in range(DRAWS)])
+    first = np.array([ball.privatize(np.zeros(3), seed=seed)[0] for seed in range(DRAWS)])
     assert may_be(int(np.count_nonzero(first > 0)), DRAWS, 0.5)
     assert not may_be(int(np.count_nonzero(ball_draws(3, SIZE)[:, 0] > 0)), DRAWS, 0.5)  # control
 
@@ -190,7 +183,7 @@ def test_exponential_draws_follow_their_probabilities(epsilon: float) -> None:
     odds = np.exp(epsilon * shares / 2)
     mechanism = Exponential(epsilon, levels)
     assert mechanism.probabilities(values) == pytest.approx(odds / odds.sum(), rel=1e-12)
-    counts = np.array([np.count_nonzero(mechanism.privatize(values, rng=3) == level) for level in levels])
+    counts = np.array([np.count_nonzero(mechanism.privatize(values, seed=3) == level) for level in levels])
     assert counts.sum() == N
     assert chi_square_tail(counts, odds) > ALARM
     assert chi_square_tail(counts, np.exp(epsilon * shares)) < ALARM  # control: twice the ε
@@ -225,7 +218,7 @@ def test_resampling_tells_neighbours_apart_for_certain() -> None:
     alike, neighbour = np.zeros(n), np.append(np.zeros(n - 1), 1.0)
 
     def seen(mechanism: Exponential | FrequencyResampling, values: FloatArray) -> int:
-        return sum(bool(mechanism.privatize(values, rng=seed).any()) for seed in range(releases))
+        return sum(bool(mechanism.privatize(values, seed=seed).any()) for seed in range(releases))
 
     resampling, private = FrequencyResampling((0, 1)), Exponential(1.0, (0, 1))
     assert seen(resampling, alike) == 0
@@ -243,7 +236,7 @@ def test_resampling_tells_neighbours_apart_for_certain() -> None:
 def test_resampling_follows_the_frequencies() -> None:
     shares = np.array([0.5, 0.0, 0.3, 0.2])
     values = np.repeat(np.arange(4.0), (shares * N).astype(int))
-    counts = np.bincount(FrequencyResampling(range(4)).privatize(values, rng=4).astype(int), minlength=4)
+    counts = np.bincount(FrequencyResampling(range(4)).privatize(values, seed=4).astype(int), minlength=4)
     assert chi_square_tail(counts, shares) > ALARM
     assert chi_square_tail(counts, np.array([0.53, 0.0, 0.27, 0.2])) < ALARM  # control
 
@@ -290,7 +283,7 @@ def test_one_row_is_told_by_its_side_only_as_epsilon_allows(response: float) -> 
     """At θ = 0 the gradient is (1/2 - y) x: half as long as its row. The first step is -Z/r, of length B/r."""
     row, epsilon, fits = np.array([[1.2, -1.6, 0.0]]), 1.0, 1500
     mechanism = PrivateLogistic(epsilon, radius=2.0)
-    steps = np.stack([mechanism.fit(row, [response], rng=seed) for seed in range(fits)])
+    steps = np.stack([mechanism.fit(row, [response], seed=seed) for seed in range(fits)])
     assert np.allclose(np.linalg.norm(steps, axis=1), Ball(epsilon, 1.0).length(3), rtol=1e-12)
     true_side = int(np.count_nonzero(steps @ row[0] * (response - 0.5) > 0))
     assert may_be(true_side, fits, 0.75 * agree(epsilon) + 0.25 * (1 - agree(epsilon)))
@@ -313,7 +306,7 @@ def test_at_large_epsilon_the_coefficients_point_to_the_truth() -> None:
     mechanism = PrivateLogistic(10.0, radius=4.0)
 
     def cosine(responses: object) -> float:
-        fitted = mechanism.fit(x, responses, rng=6)
+        fitted = mechanism.fit(x, responses, seed=6)
         return float(fitted @ truth / np.linalg.norm(fitted) / np.linalg.norm(truth))
 
     least = math.sqrt(stats.beta(0.5, (d - 1) / 2).isf(ALARM))
@@ -329,7 +322,7 @@ def test_every_column_has_laplace_noise_of_its_own() -> None:
     epsilon, bounds = 3.0, {"x0": (0.0, 1.0), "x1": (-5.0, 5.0), "x2": (2.0, 2.5)}
     rng = np.random.default_rng(0)
     private = np.stack([rng.uniform(low, high, N) for low, high in bounds.values()], axis=1)
-    noise = naive(private, epsilon, bounds=bounds, rng=1).data - private
+    noise = naive(private, epsilon, bounds=bounds, seed=1).data - private
     for column, (low, high) in enumerate(bounds.values()):
         scale = 3 * (high - low) / epsilon
         assert ks(noise[:, column], stats.laplace(scale=scale)) < dkw(N)
@@ -341,7 +334,7 @@ def test_every_column_has_laplace_noise_of_its_own() -> None:
 
 def test_the_sample_gives_the_range() -> None:
     private = np.stack([np.linspace(0, 8, N), np.linspace(-2, 4, N)], axis=1)
-    noise = naive(private, 2.0, bounds="sample", rng=2).data - private
+    noise = naive(private, 2.0, bounds="sample", seed=2).data - private
     for column in range(2):
         assert ks(noise[:, column], stats.laplace(scale=8)) < dkw(N)
         assert ks(noise[:, column], stats.laplace(scale=6)) > dkw(N)  # control: the second column's bare range
@@ -352,7 +345,7 @@ def test_every_column_is_a_vector_in_a_ball_of_its_own() -> None:
     epsilon, tables = 3.0, 1000
     private = np.array([[1.0, -2.0], [1.0, 2.0], [-1.0, 2.0]])
     bounds = {"x0": (-1.0, 1.0), "x1": (0.0, 2.0)}
-    released = np.stack([naive(private, epsilon, method="opm", bounds=bounds, rng=s).data for s in range(tables)])
+    released = np.stack([naive(private, epsilon, method="opm", bounds=bounds, seed=s).data for s in range(tables)])
     for column, reach in enumerate((1, 2)):
         lengths = np.linalg.norm(released[:, :, column], axis=1)
         assert np.allclose(lengths, Ball(epsilon / 2, math.sqrt(3) * reach).length(3), rtol=1e-12)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from sqlalchemy import create_engine
 
-from dipriv.errors import DiprivError
-from dipriv.guarantee import Guarantee
-from dipriv.ledger import BudgetError, Entry, Ledger
+from dipriv.errors import BudgetError, DiprivError
+from dipriv.guarantee.guarantee import Guarantee
+from dipriv.ledger import Ledger, ReleaseRequest
 
 PROCESSES = 20
 EPSILON = 0.3  # five of them are the budget below, and no more
@@ -78,7 +78,7 @@ def enter_anew(url: str) -> list[object]:
 
     def task(_: int) -> object:
         with Ledger.open(url) as ledger:
-            return ledger.enter(Entry("people", b"same", rows=1), EPSILON, PROMISE)
+            return ledger.enter(ReleaseRequest("people", b"same", rows=1), EPSILON, PROMISE)
 
     return together(task)
 
@@ -89,11 +89,11 @@ def register(url: str) -> list[object]:
     The first is in a file of one of two names, the others are in files of one name. Each process would hold out another
     share; whoever is refused asks once more.
     """
-    from dipriv.account import Account
+    from dipriv.release.accounting import Account
 
     def enter(ledger: Ledger, content: bytes, suggestion: str, share: float) -> Account:
         known = ledger.preview(name=None, fingerprint=content, suggestion=suggestion)
-        account = Account(ledger, known, Entry(known.name, content, rows=1))
+        account = Account(ledger, known, ReleaseRequest(known.name, content, rows=1))
         account.split(None, None, default=share)
         ledger.enter(account.entry, EPSILON, PROMISE)
         return account
@@ -124,13 +124,13 @@ def register(url: str) -> list[object]:
 
 def enter_after_one_look(url: str) -> list[object]:
     """All processes know what the ledger knew before any of them entered; each brings a split of its own."""
-    from dipriv.account import Account
+    from dipriv.release.accounting import Account
 
     with Ledger.open(url) as ledger:
         known = ledger.preview(name="people", fingerprint=b"same", suggestion=None)
 
         def task(_: int) -> object:
-            account = Account(ledger, known, Entry("people", b"same", rows=1))
+            account = Account(ledger, known, ReleaseRequest("people", b"same", rows=1))
             account.split(None, None, default=SHARE)
             return ledger.enter(account.entry, EPSILON, PROMISE)
 
@@ -151,9 +151,9 @@ def enter_on_and_on(url: str) -> None:
             os.write(1, b"%d\n" % ledger.enter(held_out(os.urandom(8).hex()), EPSILON, PROMISE))
 
 
-def held_out(name: str) -> Entry:
+def held_out(name: str) -> ReleaseRequest:
     """The first release of a table, whose content is its name, with a hold-out."""
-    return Entry(name, name.encode(), rows=1, holdout=SHARE, split_key=KEY)
+    return ReleaseRequest(name, name.encode(), rows=1, holdout=SHARE, split_key=KEY)
 
 
 if __name__ == "__main__":

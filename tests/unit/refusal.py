@@ -38,4 +38,4 @@ def refused(error: type[dipriv.DiprivError], *needles: str, call: Callable[[], A
 
 def privatize(table: Any, epsilon: Any = 1.0, **options: Any) -> Any:
     """The call under test: seeded, on a hold-out unless told otherwise."""
-    return dipriv.privatize(table, epsilon, **{"reference": "holdout", "rng": 5, **options}).data
+    return dipriv.privatize(table, epsilon, **{"reference": "holdout", "seed": 5, **options}).data

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dipriv.audit.attack_attributes import TOLERANCE
-from dipriv.audit.attack_line_up import SIZES
-from dipriv.audit.attack_membership import best_threshold
-from dipriv.audit.attack_outcome import compare, largest_advantage, largest_chance
-from dipriv.audit.attack_scene import FEWEST_PEOPLE, FEWEST_ROWS, cast
-from dipriv.audit.attacks import Scene, attack_all, stage
-from dipriv.audit.nearness import Points, Space
-from dipriv.audit.published import Publish, Published, publisher
-from dipriv.audit.results import Attack
+from dipriv._random.bits import Seed
+from dipriv.auditing.attacks.attribute_inference import TOLERANCE
+from dipriv.auditing.attacks.membership import best_threshold
+from dipriv.auditing.attacks.outcome import compare, largest_advantage, largest_chance
+from dipriv.auditing.attacks.reidentification import SIZES
+from dipriv.auditing.attacks.run import Scene, attack_all, stage
+from dipriv.auditing.attacks.setup import FEWEST_PEOPLE, FEWEST_ROWS, cast
+from dipriv.auditing.nearness import Points, Space
+from dipriv.auditing.procedure import Publish, ReleasedTable, publisher
+from dipriv.auditing.results import Attack
 from dipriv.errors import InputError
-from dipriv.randomness import Rng
 from tests.support import ALARM
 
 SURE = 1 - ALARM
@@ -49,18 +49,18 @@ def people(rows: int, seed: int) -> pa.Table:
     )
 
 
-def identity(table: pa.Table, rng: Rng) -> Published:
-    return Published(table, np.arange(table.num_rows))
+def identity(table: pa.Table, seed: Seed) -> ReleasedTable:
+    return ReleasedTable(table, np.arange(table.num_rows))
 
 
-def fresh(table: pa.Table, rng: Rng) -> Published:
+def fresh(table: pa.Table, seed: Seed) -> ReleasedTable:
     """Rows of other people in place of those of the table."""
-    return Published(people(table.num_rows, 77), np.arange(table.num_rows))
+    return ReleasedTable(people(table.num_rows, 77), np.arange(table.num_rows))
 
 
-def out_of_order(table: pa.Table, rng: Rng) -> Published:
+def out_of_order(table: pa.Table, seed: Seed) -> ReleasedTable:
     """Rows as they are, each in the place of another."""
-    return Published(table.take(np.roll(np.arange(table.num_rows), 1)), np.arange(table.num_rows))
+    return ReleasedTable(table.take(np.roll(np.arange(table.num_rows), 1)), np.arange(table.num_rows))
 
 
 PUBLISHERS: dict[str, Publish] = {
@@ -80,7 +80,7 @@ def scene(how: str) -> Scene:
 
 @cache
 def attacks(how: str) -> dict[str, Attack]:
-    return {attack.name: attack for attack in attack_all(scene(how), 1.0, confidence=SURE, rng=3)}
+    return {attack.name: attack for attack in attack_all(scene(how), 1.0, confidence=SURE, seed=3)}
 
 
 def at_chance(attack: Attack) -> bool:
@@ -138,7 +138,7 @@ def test_verbatim_exposure_of_a_hold_out_of_discrete_columns() -> None:
     found = {}
     for how in ("holdout", "private"):
         given = stage(whole, PUBLISHERS[how], 2)
-        found[how] = attack_all(given, 1.0, confidence=SURE, rng=3)[0]
+        found[how] = attack_all(given, 1.0, confidence=SURE, seed=3)[0]
     assert found["holdout"].name == "exposure, verbatim"
     assert found["holdout"].advantage.lower > 0.3
     assert at_chance(found["private"])
@@ -152,14 +152,14 @@ def some_equal(rows: int, seed: int) -> pa.Table:
 
 
 def test_nearly_verbatim_is_more_than_verbatim_where_many_have_a_verbatim_twin() -> None:
-    def shaken(table: pa.Table, rng: Rng) -> Published:
+    def shaken(table: pa.Table, seed: Seed) -> ReleasedTable:
         """Each number becomes another that has nearly its rank; 0 stays as it is."""
         columns = {name: np.nextafter(table[name].to_numpy(), 0) for name in table.column_names}
-        return Published(pa.table(columns), np.arange(table.num_rows))
+        return ReleasedTable(pa.table(columns), np.arange(table.num_rows))
 
     for publish, caught in ((shaken, True), (PUBLISHERS["private"], False)):
         given = stage(some_equal(ROWS, 6), publish, 2)
-        verbatim, nearly = attack_all(given, 1.0, confidence=SURE, rng=3)[:2]
+        verbatim, nearly = attack_all(given, 1.0, confidence=SURE, seed=3)[:2]
         assert nearly.name == "exposure, nearly verbatim"
         assert verbatim.control.lower > 0.01  # more than the share that counts as near
         assert at_chance(verbatim)
@@ -172,14 +172,14 @@ def test_nearly_verbatim_is_more_than_verbatim_where_many_have_a_verbatim_twin()
 
 def test_what_is_near_without_being_equal_needs_somebody_without_an_equal_row() -> None:
     given = stage(pa.table({"same": [1] * 600, "word": ["a"] * 600}), identity, 1)
-    exposed = [attack.name for attack in attack_all(given, 1.0, rng=1) if attack.name.startswith("exposure")]
+    exposed = [attack.name for attack in attack_all(given, 1.0, seed=1) if attack.name.startswith("exposure")]
     assert exposed == ["exposure, verbatim"]
 
 
 def test_who_knows_the_reference_is_the_strongest_and_within_what_epsilon_allows() -> None:
     table = people(12_000, 4).select(["income", "hours"])
     given = stage(table, publisher(2.0, reference="holdout"), 5)
-    found = {attack.name: attack for attack in attack_all(given, 2.0, rng=6)}
+    found = {attack.name: attack for attack in attack_all(given, 2.0, seed=6)}
     strong, blind = (found[f"same row of 2, {how}"] for how in ("reference", "nearest"))
     assert strong.advantage.lower > 0
     assert strong.targets.value > blind.targets.lower
@@ -233,18 +233,18 @@ def test_the_best_pick_in_a_line_up_is_within_the_bound(k: int, levels: int) -> 
 
 
 def test_a_claim_is_refuted_if_and_only_if_it_is_too_small() -> None:
-    def noisy(table: pa.Table, rng: Rng) -> Published:
+    def noisy(table: pa.Table, seed: Seed) -> ReleasedTable:
         """Randomized response with ε = 1 on fair bits."""
         keep = np.random.default_rng(8).random(table.num_rows) < np.e / (1 + np.e)
         bits = table["bit"].to_numpy()
-        return Published(pa.table({"bit": np.where(keep, bits, ~bits)}), np.arange(table.num_rows))
+        return ReleasedTable(pa.table({"bit": np.where(keep, bits, ~bits)}), np.arange(table.num_rows))
 
     # 2,000 on each side: the interval is 5 standard errors of 0.01 wide for either rate, so the advantage of 0.23 is at
     # least 0.13, where a claim of 0.2 allows 0.08 at the most likely control rate that is still inside its interval
     table = pa.table({"bit": np.random.default_rng(9).random(14_000) < 0.5})
     given = stage(table, noisy, 1)
     for claim, refuted in ((1.0, False), (0.2, True)):
-        found = {attack.name: attack for attack in attack_all(given, claim, confidence=SURE, rng=3)}
+        found = {attack.name: attack for attack in attack_all(given, claim, confidence=SURE, seed=3)}
         own = found["attribute bit, own row"]
         assert own.targets.lower < np.e / (1 + np.e) < own.targets.upper
         assert own.exceeded is refuted
@@ -350,7 +350,7 @@ def test_a_number_is_inferred_within_a_share_of_ranks() -> None:
 
 
 def test_too_many_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dipriv.audit.nearness.MOST_CELLS", 99)
+    monkeypatch.setattr("dipriv.auditing.nearness.MOST_CELLS", 99)
     with pytest.raises(InputError, match="100 cells"):
         Space.of(pa.table({"x": np.arange(100)}))
 
@@ -388,7 +388,7 @@ def test_a_scene_splits_its_people_and_repeats_for_a_seed() -> None:
     assert one.table.equals(again.table)
     assert not one.table.equals(other.table)
     assert not one.table.equals(table.slice(0, 300))
-    first, second, third = (attack_all(one, 1.0, rng=seed) for seed in (1, 1, 2))
+    first, second, third = (attack_all(one, 1.0, seed=seed) for seed in (1, 1, 2))
     assert first == second != third
     assert stage(table, identity).table.num_rows == 280
 
@@ -419,7 +419,7 @@ def test_columns_that_pass_through_are_not_attacked() -> None:
 def test_tables_at_the_edge(table: pa.Table, how: str) -> None:
     given = stage(table, PUBLISHERS[how], 1)
     told: list[float] = []
-    found = attack_all(given, 1.0, rng=1, progress=told.append)
+    found = attack_all(given, 1.0, seed=1, progress=told.append)
     assert told[-1] == 1.0
     assert len({attack.name for attack in found}) == len(found)
     for attack in found:
@@ -433,13 +433,13 @@ def test_tables_at_the_edge(table: pa.Table, how: str) -> None:
 
 def test_columns_of_nulls_can_be_attacked() -> None:
     table = pa.table({"x": pa.array([None] * 90, pa.float64()), "word": pa.array([None] * 90, pa.string())})
-    found = attack_all(stage(table, identity, 1), 1.0, rng=1)
+    found = attack_all(stage(table, identity, 1), 1.0, seed=1)
     assert all(at_chance(attack) for attack in found)
 
 
 def test_a_constant_table_gives_no_advantage_whatever_is_released() -> None:
     given = stage(pa.table({"same": [1] * 600, "word": ["a"] * 600}), identity, 1)
-    found = {attack.name: attack for attack in attack_all(given, 1.0, confidence=SURE, rng=1)}
+    found = {attack.name: attack for attack in attack_all(given, 1.0, confidence=SURE, seed=1)}
     assert all(at_chance(attack) and not attack.exceeded for attack in found.values())
     for k in SIZES:  # all rows of a line-up look the same, so the pick is blind
         picks = found[f"same row of {k}, nearest"]
@@ -447,19 +447,19 @@ def test_a_constant_table_gives_no_advantage_whatever_is_released() -> None:
 
 
 def test_the_secret_column_alone_is_inferred() -> None:
-    found = attack_all(scene("identity"), 1.0, secret="income", rng=1)
+    found = attack_all(scene("identity"), 1.0, secret="income", seed=1)
     names = [attack.name for attack in found if attack.name.startswith("attribute")]
     assert names == ["attribute income, nearest row", "attribute income, own row"]
-    every = {attack.name: attack for attack in attack_all(scene("identity"), 1.0, rng=1)}
+    every = {attack.name: attack for attack in attack_all(scene("identity"), 1.0, seed=1)}
     assert [attack for attack in found if attack.name == names[0]] == [every[names[0]]]
     alone = stage(people(100, 1).select(["income"]), identity, 1)
-    assert attack_all(alone, 1.0, secret="income", rng=1)[-1].name == "attribute income, own row"
+    assert attack_all(alone, 1.0, secret="income", seed=1)[-1].name == "attribute income, own row"
 
 
 def test_nothing_that_is_said_shows_a_cell() -> None:
     table = pa.table({"word": [f"secret{number}" for number in range(200)], "x": np.arange(200) + 0.125})
     given = stage(table, identity, 1)
-    said = repr(given) + repr(cast(given, 100, np.random.default_rng(1))) + repr(attack_all(given, 1.0, rng=1))
+    said = repr(given) + repr(cast(given, 100, np.random.default_rng(1))) + repr(attack_all(given, 1.0, seed=1))
     assert "secret" not in said
     assert ".125" not in said
 
@@ -491,7 +491,7 @@ def test_bad_arguments_are_refused() -> None:
             attack_all(given, 1.0, **options)
     with pytest.raises(InputError, match="epsilon"):
         attack_all(given, -1.0)
-    with pytest.raises(InputError, match="rng"):
-        attack_all(given, 1.0, rng=-1)
-    with pytest.raises(InputError, match="rng"):
+    with pytest.raises(InputError, match="seed"):
+        attack_all(given, 1.0, seed=-1)
+    with pytest.raises(InputError, match="seed"):
         stage(given.table, identity, -1)

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from research.audit_standard import KERNELS, one_column, several_columns
 
 import dipriv
-from dipriv.audit.exact import exact_epsilon, is_at_most_exp, joint_ratio, largest_ratio, smallest_exponent
-from dipriv.audit.standard import KERNELS, one_column, several_columns
+from dipriv.auditing.exact import exact_epsilon, is_at_most_exp, joint_ratio, largest_ratio, smallest_exponent
 from dipriv.kernels import Laplace, Optimal
-from dipriv.kernels.optimal.joint import JointKernel
+from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.kernels.transition import Transition, exp_below
 
 
@@ -70,7 +70,7 @@ def test_columns_add_up_to_the_row() -> None:
     rng = np.random.default_rng(1)
     table = pa.table({"a": rng.choice(list("xyz"), 500), "b": rng.integers(0, 4, 500)})
     kernel = dipriv.kernels.OptimalColumns({"a": 3})
-    fitted = dipriv.privatize(table, 1.0, reference="holdout", kernel=kernel, rng=2).fitted
+    fitted = dipriv.privatize(table, 1.0, reference="holdout", kernel=kernel, seed=2).fitted
     assert fitted is not None
     *columns, row = exact_epsilon(replace(fitted, kernel=kernel.build(1.0, ["a", "b"])))
     assert [column.claimed for column in columns] == [0.75, 0.25]

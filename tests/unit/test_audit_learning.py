@@ -11,15 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 import dipriv
-from dipriv import release
-from dipriv.audit.doors import audit_doors
-from dipriv.audit.freshness import audit_freshness
-from dipriv.audit.intervals import epsilon_of_draws
-from dipriv.audit.learning import audit_learning, audit_untouched
-from dipriv.audit.published import publisher
-from dipriv.audit.results import Bound
-from dipriv.private.noise import Purse
-from dipriv.randomness import source
+from dipriv._random.bits import source
+from dipriv.auditing.intervals import epsilon_of_draws
+from dipriv.auditing.learning import audit_learning, audit_untouched
+from dipriv.auditing.noise_reuse import audit_noise_reuse
+from dipriv.auditing.primitives import audit_primitives
+from dipriv.auditing.procedure import publisher
+from dipriv.auditing.results import Bound
+from dipriv.references._learning.measurements import Accountant
+from dipriv.release import privatize as release
 from tests.unit.test_audit_mutants import (
     ATOMS,
     LEVELS,
@@ -85,7 +85,7 @@ def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.M
     sound = learned(table)
     assert sound is not None
     assert not sound.exceeded
-    monkeypatch.setattr(Purse, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
+    monkeypatch.setattr(Accountant, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
     found = learned(table)
     assert found is not None
     assert found.lower == epsilon_of_draws(40, 40, 0, 40, SURE)  # told apart always
@@ -93,7 +93,7 @@ def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.M
 
 
 def test_learning_from_a_hold_out_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Purse, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
+    monkeypatch.setattr(Accountant, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
     split = dipriv.Split.new(0.5, bits=source(3))
     found = learned(LABELS, split=split)
     assert found is not None
@@ -109,26 +109,26 @@ def test_no_row_is_replaced_whose_label_would_vanish() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_doors_cost_what_is_paid_and_little_less(epsilon: float) -> None:
-    counts, choices = audit_doors(epsilon, draws=1_000_000, confidence=SURE, rng=2)
+    counts, choices = audit_primitives(epsilon, draws=1_000_000, confidence=SURE, seed=2)
     assert 0.9 * epsilon < counts.lower < epsilon
     assert 0.75 * epsilon < choices.lower < epsilon
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.75])
 def test_too_little_noise_at_the_doors_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise: Callable[..., NDArray[np.int64]] = Purse.noise
+    noise: Callable[..., NDArray[np.int64]] = Accountant.noise
     monkeypatch.setattr(
-        Purse, "noise", lambda self, count, scale: np.round(share * noise(self, count, scale)).astype(int)
+        Accountant, "noise", lambda self, count, scale: np.round(share * noise(self, count, scale)).astype(int)
     )
-    for found in audit_doors(1.0, draws=1_000_000, confidence=SURE, rng=2):
+    for found in audit_primitives(1.0, draws=1_000_000, confidence=SURE, seed=2):
         assert found.exceeded
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "optimal"])
 def test_noise_that_is_used_for_a_second_release_is_caught(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not audit_freshness(1.0, kernel).exceeded
+    assert not audit_noise_reuse(1.0, kernel).exceeded
     monkeypatch.setattr(release, "source", lambda rng: source(7))
-    assert audit_freshness(1.0, kernel).exceeded
+    assert audit_noise_reuse(1.0, kernel).exceeded
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_noise_that_is_used_for_a_second_release_is_caught(kernel: str, monkeypa
 )
 def test_odd_tables_are_audited(table: pa.Table) -> None:
     for seed in range(2):  # a private reference may be independent in one run, and not in the next
-        assert dipriv.audit.audit(table, 1.0, draws=20_000, rng=seed).passed
+        assert dipriv.audit(table, 1.0, draws=20_000, seed=seed).passed
 
 
 def test_the_whole_audit_says_what_it_cannot_do() -> None:
-    found = dipriv.audit.audit(LABELS, 1.0, draws=20_000, rng=1)
+    found = dipriv.audit(LABELS, 1.0, draws=20_000, seed=1)
     assert found.passed
     assert any("no distinct canaries" in note for note in found.notes)
-    few = dipriv.audit.audit(LABELS[:120], 1.0, draws=20_000, rng=1)
+    few = dipriv.audit(LABELS[:120], 1.0, draws=20_000, seed=1)
     assert any("no canaries" in note for note in few.notes)
     assert few.attacks

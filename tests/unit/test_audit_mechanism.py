@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from research.audit_standard import KERNELS, measure, one_column, several_columns
 from scipy import stats
 
 import dipriv
-from dipriv.audit.events import Shape, best_event, cuts_of, dependence, fitted_hits, learn, learn_alike
-from dipriv.audit.exact import exact_epsilon
-from dipriv.audit.intervals import epsilon_of_draws
-from dipriv.audit.mechanism import audit_rows, most_by_chance, repeated
-from dipriv.audit.standard import KERNELS, measure, one_column, several_columns
-from dipriv.audit.worlds import BLOCKS, World, draw_all, records_of
+from dipriv._random.bits import source
+from dipriv.auditing.events import Shape, best_event, cuts_of, dependence, fitted_hits, learn, learn_alike
+from dipriv.auditing.exact import exact_epsilon
+from dipriv.auditing.intervals import epsilon_of_draws
+from dipriv.auditing.mechanism import audit_rows, most_by_chance, repeated
+from dipriv.auditing.neighbours import BLOCKS, World, draw_all, records_of
 from dipriv.errors import InputError
 from dipriv.kernels import Laplace
-from dipriv.randomness import source
 from tests.support import ALARM
 
 SURE = 1 - ALARM
@@ -36,7 +36,7 @@ DRAWS = 200_000
 def test_one_column_is_bounded_tightly(kind: str, kernel: str) -> None:
     # a chance of 1/12 or more in 100,000 draws is known to 5% at this confidence, and the event is learned from others
     fitted = COLUMNS[kind](KERNELS[kernel], 1.0)
-    bound = audit_rows(fitted, 1.0, draws=DRAWS, confidence=SURE, rng=1)
+    bound = audit_rows(fitted, 1.0, draws=DRAWS, confidence=SURE, seed=1)
     truth = min([1.0, *(one.epsilon for one in exact_epsilon(fitted))])
     assert 0.85 * truth <= bound.lower <= truth
     assert not bound.exceeded
@@ -47,9 +47,11 @@ def test_one_column_is_bounded_tightly(kind: str, kernel: str) -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_bound_follows_epsilon(epsilon: float, kernel: str) -> None:
     fitted = COLUMNS["continuous, normal"](KERNELS[kernel], epsilon)
-    bound = audit_rows(fitted, epsilon, draws=DRAWS, confidence=SURE, rng=2)
+    bound = audit_rows(fitted, epsilon, draws=DRAWS, confidence=SURE, seed=2)
     assert 0.85 * epsilon <= bound.lower <= epsilon
-    assert audit_rows(fitted, 0.8 * epsilon, draws=DRAWS, confidence=SURE, rng=2).exceeded  # control: a claim too small
+    assert audit_rows(
+        fitted, 0.8 * epsilon, draws=DRAWS, confidence=SURE, seed=2
+    ).exceeded  # control: a claim too small
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_the_bound_follows_epsilon(epsilon: float, kernel: str) -> None:
 )
 def test_rows_of_several_columns_are_bounded_as_a_whole(kind: str, kernel: str) -> None:
     fitted = several_columns(3)[kind](KERNELS[kernel], 1.0)
-    bound = audit_rows(fitted, 1.0, draws=100_000, confidence=SURE, rng=3)
+    bound = audit_rows(fitted, 1.0, draws=100_000, confidence=SURE, seed=3)
     # an event of three columns, with chances of 1/8 and 1/8e, is known to 0.17 by so many draws; a column has ε/3 alone
     assert 0.65 <= bound.lower <= 1.0
 
@@ -72,7 +74,7 @@ def test_rows_of_several_columns_are_bounded_as_a_whole(kind: str, kernel: str) 
 @pytest.mark.parametrize(("width", "epsilon", "draws"), [(4, 1.0, 100_000), (10, 0.5, 300_000)])
 def test_many_columns_are_bounded_as_well_as_by_counting_their_ranks(width: int, epsilon: float, draws: int) -> None:
     fitted = several_columns(width)[f"{width} columns, independent"](Laplace(), epsilon)
-    bound = audit_rows(fitted, epsilon, draws=draws, confidence=SURE, rng=3)
+    bound = audit_rows(fitted, epsilon, draws=draws, confidence=SURE, seed=3)
     # noise of scale p/ε leaves a rank on the side of its corner but for e^(-ε/2p)/2, so counts are binomial
     far, tries = np.exp(-epsilon / (2 * width)) / 2, draws // 2
     chances = [[stats.binom.sf(k - 1, width, chance) for chance in (1 - far, far)] for k in range(1, width + 1)]
@@ -91,11 +93,11 @@ def test_repeated_audits_exceed_the_truth_no_more_often_than_chance_allows(kerne
     fitted = COLUMNS["continuous, uniform"](KERNELS[kernel], 1.0)
     times, confidence = 200, 0.95
     most = most_by_chance(times, confidence)
-    bounds = repeated(fitted, 1.0, times=times, pilots=5, draws=10_000, confidence=confidence, rng=4)
+    bounds = repeated(fitted, 1.0, times=times, pilots=5, draws=10_000, confidence=confidence, seed=4)
     assert len(bounds) == times
     assert sum(bound.exceeded for bound in bounds) <= most
     assert sum(bound.lower > 0.85 for bound in bounds) > times / 2  # tight enough for that to be news
-    wrong = repeated(fitted, 0.85, times=50, pilots=1, draws=10_000, confidence=confidence, rng=4)
+    wrong = repeated(fitted, 0.85, times=50, pilots=1, draws=10_000, confidence=confidence, seed=4)
     assert sum(bound.exceeded for bound in wrong) > most_by_chance(50, confidence)  # control
 
 
@@ -106,7 +108,7 @@ def test_chance_allows_what_the_binomial_law_says() -> None:
 
 def test_measurements_come_with_what_they_are_of() -> None:
     kinds = {kind: COLUMNS[kind] for kind in ("continuous, normal", "12 categories")}
-    found = list(measure(kinds, (1.0,), draws=10_000, rng=5))
+    found = list(measure(kinds, (1.0,), draws=10_000, seed=5))
     assert [(one.kernel, one.kind, one.epsilon) for one in found] == [
         (kernel, kind, 1.0) for kind in kinds for kernel in ("laplace", "optimal")
     ]
@@ -139,10 +141,10 @@ EVERY_TYPE = pa.table(
     ("column", "reference"), list(zip(EVERY_TYPE.column_names, cycle(["private", "holdout"]), strict=False))
 )
 def test_every_type_can_be_audited(column: str, reference: str) -> None:
-    release = dipriv.privatize(EVERY_TYPE.select([column]), 2.0, reference=reference, rng=6)
+    release = dipriv.privatize(EVERY_TYPE.select([column]), 2.0, reference=reference, seed=6)
     assert release.fitted is not None
     claimed = release.fitted.kernel.epsilon
-    bound = audit_rows(release.fitted, claimed, draws=10_000, confidence=SURE, rng=6)
+    bound = audit_rows(release.fitted, claimed, draws=10_000, confidence=SURE, seed=6)
     assert 0.4 * claimed < bound.lower <= claimed  # 10,000 draws at this confidence tell about half
     assert "SECRET" not in bound.event
 
@@ -156,9 +158,9 @@ def test_groups_and_dummies_can_be_audited(kernel: str) -> None:
         (grouped, {"reference": reference}),
         (EVERY_TYPE.select(["text"]), {"reference": "holdout", "schema": dummies}),
     ):
-        fitted = dipriv.privatize(table, 2.0, kernel=kernel, rng=7, **options).fitted
+        fitted = dipriv.privatize(table, 2.0, kernel=kernel, seed=7, **options).fitted
         assert fitted is not None
-        assert not audit_rows(fitted, 2.0, draws=10_000, confidence=SURE, rng=7).exceeded
+        assert not audit_rows(fitted, 2.0, draws=10_000, confidence=SURE, seed=7).exceeded
 
 
 def test_blocks_have_their_rows_where_their_layout_says() -> None:
@@ -194,7 +196,7 @@ def test_rows_of_a_call_that_are_one_draw_are_told_from_independent_ones() -> No
 
 def test_progress_is_told_from_0_to_1() -> None:
     told: list[float] = []
-    audit_rows(COLUMNS["continuous, uniform"](Laplace(), 1.0), 1.0, draws=10_000, rng=8, progress=told.append)
+    audit_rows(COLUMNS["continuous, uniform"](Laplace(), 1.0), 1.0, draws=10_000, seed=8, progress=told.append)
     assert told == sorted(told)
     assert told[-1] == 1.0
 

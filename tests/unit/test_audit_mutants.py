@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from research.audit_standard import KERNELS, one_column, several_columns
 
 import dipriv
-from dipriv import columns, fitting, tables
-from dipriv.audit.exact import exact_epsilon
-from dipriv.audit.mechanism import audit_rows
-from dipriv.audit.one_run import audit_release
-from dipriv.audit.published import Published, publisher
-from dipriv.audit.standard import KERNELS, one_column, several_columns
-from dipriv.fitting import Fitted
-from dipriv.kernels import KernelRecipe, Laplace, Optimal, OptimalColumns
+from dipriv._arrays import Words
+from dipriv._random.bits import Bits, Draws, Seed
+from dipriv._tables import fitted_columns as columns
+from dipriv._tables import frames as tables
+from dipriv.auditing.exact import exact_epsilon
+from dipriv.auditing.mechanism import audit_rows
+from dipriv.auditing.one_run import audit_release
+from dipriv.auditing.procedure import ReleasedTable, publisher
+from dipriv.kernels import KernelSpec, Laplace, Optimal, OptimalColumns
 from dipriv.mechanism import Chain, Levels
-from dipriv.randomness import Bits, Draws, Rng, Words
+from dipriv.release import fitting
+from dipriv.release.fitting import FittedMechanism
 from tests.support import ALARM
 
 SURE = 1 - ALARM
@@ -31,9 +34,9 @@ DRAWS = 60_000
 ONE, TWO = one_column(), several_columns(2)
 
 
-def caught(fitted: Fitted) -> bool:
+def caught(fitted: FittedMechanism) -> bool:
     """Whether `audit_rows` refutes the claim of 1."""
-    return audit_rows(fitted, 1.0, draws=DRAWS, confidence=SURE, rng=1).exceeded
+    return audit_rows(fitted, 1.0, draws=DRAWS, confidence=SURE, seed=1).exceeded
 
 
 @cache
@@ -54,7 +57,7 @@ def test_a_fifth_too_little_noise_in_four_columns_is_caught(kind: str) -> None:
     # with 2.5 for 2, the best event of 100,000 draws of each world shows 0.24 more: a standard error is at most 0.05
     sound = several_columns(4)[kind](Laplace(), 2.0)
     bug = replace(sound, kernel=Laplace().build(2.0 / 0.8, sound.names))
-    bounds = [audit_rows(fitted, 2.0, draws=200_000, confidence=SURE, rng=1) for fitted in (sound, bug)]
+    bounds = [audit_rows(fitted, 2.0, draws=200_000, confidence=SURE, seed=1) for fitted in (sound, bug)]
     assert [bound.exceeded for bound in bounds] == [False, True]
 
 
@@ -63,7 +66,7 @@ def test_half_the_noise_in_ten_columns_is_caught() -> None:
     # near side are 0.58 above the claim by 100,000 draws of each world: a standard error of the bound is at most 0.12
     sound = several_columns(10)["10 columns, private network"](Laplace(), 2.0)
     bug = replace(sound, kernel=Laplace().build(2.0 / 0.5, sound.names))
-    bounds = [audit_rows(fitted, 2.0, draws=200_000, confidence=SURE, rng=1) for fitted in (sound, bug)]
+    bounds = [audit_rows(fitted, 2.0, draws=200_000, confidence=SURE, seed=1) for fitted in (sound, bug)]
     assert [bound.exceeded for bound in bounds] == [False, True]
 
 
@@ -76,7 +79,7 @@ def test_too_little_noise_in_a_matrix_is_caught_without_any_draw() -> None:
 @pytest.mark.parametrize(
     ("kind", "recipe"), [("2 columns, independent", OptimalColumns()), ("2 columns, private network", Laplace())]
 )
-def test_epsilon_that_was_not_divided_among_columns_is_caught(kind: str, recipe: KernelRecipe) -> None:
+def test_epsilon_that_was_not_divided_among_columns_is_caught(kind: str, recipe: KernelSpec) -> None:
     sound = TWO[kind](recipe, 1.0)
     assert caught(replace(sound, kernel=recipe.build(2.0, sound.names)))  # each of two columns has all of ε
     assert not caught(sound)
@@ -107,9 +110,9 @@ def same_bits_for_every_chunk(patch: pytest.MonkeyPatch) -> None:
 
 
 def same_bits_for_every_batch(patch: pytest.MonkeyPatch) -> None:
-    sound = Fitted.release
+    sound = FittedMechanism.release
     patch.setattr(
-        Fitted,
+        FittedMechanism,
         "release",
         lambda self, table, keep, bits, progress=False, first=0: sound(self, table, keep, bits, progress, 0),
     )
@@ -183,12 +186,12 @@ def atoms_of_released_rows(table: pa.Table) -> Iterator[None]:
         yield
 
 
-def leaky(plant: Plant, **options: Any) -> Callable[[pa.Table, Rng], Published]:
+def leaky(plant: Plant, **options: Any) -> Callable[[pa.Table, Seed], ReleasedTable]:
     publish = publisher(1.0, **options)
 
-    def leaking(table: pa.Table, rng: Rng) -> Published:
+    def leaking(table: pa.Table, seed: Seed) -> ReleasedTable:
         with plant(table):
-            return publish(table, rng)
+            return publish(table, seed)
 
     return leaking
 
@@ -213,7 +216,7 @@ def test_what_is_read_from_released_rows_is_caught_by_distinct_canaries(
 ) -> None:
     # 10 right guesses of 10 show ε = 1 at 95%; a claim of 1 is refuted at this confidence from 47 of 47 on
     options: dict[str, Any] = {"reference": "holdout", "schema": schema, "kernel": kernel}
-    found = audit_release(leaky(plant, **options), table, 1.0, rng=2)
+    found = audit_release(leaky(plant, **options), table, 1.0, seed=2)
     assert next(bound for bound in found if "distinct" in bound.what).exceeded
-    sound = audit_release(publisher(1.0, **options), table, 1.0, rng=2, confidence=SURE)
+    sound = audit_release(publisher(1.0, **options), table, 1.0, seed=2, confidence=SURE)
     assert not any(bound.exceeded for bound in sound)

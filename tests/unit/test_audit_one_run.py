@@ -10,11 +10,12 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv.audit.canaries import Canaries, couples_of, distinct, extremes
-from dipriv.audit.one_run import audit_release, count_right, how_sure
-from dipriv.audit.published import Published, publisher
+from dipriv._random.bits import Seed
+from dipriv._tables import frames
+from dipriv.auditing.canaries import Canaries, couples_of, distinct, extremes
+from dipriv.auditing.one_run import audit_release, count_right, how_sure
+from dipriv.auditing.procedure import ReleasedTable, publisher
 from dipriv.errors import InputError
-from dipriv.randomness import Rng
 from dipriv.references import Known
 from tests.support import ALARM
 
@@ -39,7 +40,7 @@ PRIVATIZED = [name for name in MIXED.column_names if name != "id"]
 
 def test_a_known_law_is_bounded_tightly_when_all_rows_are_canaries() -> None:
     publish = publisher(1.0, reference=Known(stats.norm()), kernel="laplace")
-    extreme, apart = audit_release(publish, NORMAL, 1.0, canaries=N, confidence=SURE, rng=1)
+    extreme, apart = audit_release(publish, NORMAL, 1.0, canaries=N, confidence=SURE, seed=1)
     # two thirds of 3000 coins are guessed, 73% rightly: known to 5%, a fifth of ε, at this confidence
     assert 0.7 < extreme.lower <= 1.0
     assert apart.lower <= 1.0
@@ -49,7 +50,7 @@ def test_a_known_law_is_bounded_tightly_when_all_rows_are_canaries() -> None:
     "options", [{}, {"reference": "holdout"}, {"public": MIXED.slice(0, 800), "kernel": "laplace"}]
 )
 def test_an_honest_release_passes(options: dict[str, object]) -> None:
-    found = audit_release(publisher(1.0, keep=["id"], **options), MIXED, 1.0, confidence=SURE, rng=2)
+    found = audit_release(publisher(1.0, keep=["id"], **options), MIXED, 1.0, confidence=SURE, seed=2)
     assert [bound.what for bound in found] == ["release, extreme canaries", "release, distinct canaries"]
     assert not any(bound.exceeded for bound in found)
     assert all(0 < bound.draws <= N for bound in found)
@@ -58,54 +59,54 @@ def test_an_honest_release_passes(options: dict[str, object]) -> None:
 def randomized_response(epsilon: float, share: float = 1.0) -> object:
     """Each cell is its own with the chance e^ε/(e^ε + 1), else the other; a share of the rows is released."""
 
-    def publish(table: pa.Table, rng: Rng) -> Published:
-        noise = np.random.default_rng(rng)
+    def publish(table: pa.Table, seed: Seed) -> ReleasedTable:
+        noise = np.random.default_rng(seed)
         rows = np.flatnonzero(noise.random(table.num_rows) < share)
         flips = noise.random(len(rows)) > 1 / (1 + np.exp(-epsilon))
-        return Published(pa.table({"yes": table.column("yes").to_numpy()[rows] ^ flips}), rows)
+        return ReleasedTable(pa.table({"yes": table.column("yes").to_numpy()[rows] ^ flips}), rows)
 
     return publish
 
 
 def test_randomized_response_is_bounded_by_its_own_epsilon() -> None:
     table = pa.table({"yes": RNG.random(20_000) < 0.5})
-    (found,) = audit_release(randomized_response(1.0), table, 1.0, canaries=20_000, confidence=SURE, rng=3)  # type: ignore[arg-type]
+    (found,) = audit_release(randomized_response(1.0), table, 1.0, canaries=20_000, confidence=SURE, seed=3)  # type: ignore[arg-type]
     assert 0.85 < found.lower <= 1.0  # 20,000 guesses: ε is known to 4.9 sqrt(1/(p (1 - p) 20,000)) = 0.08
-    (wrong,) = audit_release(randomized_response(1.3), table, 1.0, canaries=20_000, confidence=SURE, rng=3)  # type: ignore[arg-type]
+    (wrong,) = audit_release(randomized_response(1.3), table, 1.0, canaries=20_000, confidence=SURE, seed=3)  # type: ignore[arg-type]
     assert wrong.exceeded  # control
 
 
 def test_only_canaries_that_are_released_count() -> None:
     table = pa.table({"yes": RNG.random(2000) < 0.5})
-    (found,) = audit_release(randomized_response(1.0, share=0.5), table, 1.0, canaries=2000, rng=4)  # type: ignore[arg-type]
+    (found,) = audit_release(randomized_response(1.0, share=0.5), table, 1.0, canaries=2000, seed=4)  # type: ignore[arg-type]
     assert 500 < found.draws < 1200
 
 
 def test_a_release_of_the_rows_themselves_is_found_out_by_both_families() -> None:
-    def verbatim(table: pa.Table, rng: Rng) -> Published:
-        order = np.random.default_rng(rng).permutation(table.num_rows)
-        return Published(table.take(order), order)
+    def verbatim(table: pa.Table, seed: Seed) -> ReleasedTable:
+        order = np.random.default_rng(seed).permutation(table.num_rows)
+        return ReleasedTable(table.take(order), order)
 
-    extreme, apart = audit_release(verbatim, MIXED, 1.0, confidence=SURE, rng=5)
+    extreme, apart = audit_release(verbatim, MIXED, 1.0, confidence=SURE, seed=5)
     assert extreme.lower > 3
     assert apart.lower > 2
 
 
 def test_a_release_that_does_not_look_at_the_table_tells_nothing() -> None:
-    def unrelated(table: pa.Table, rng: Rng) -> Published:
-        return Published(pa.table({"x": np.random.default_rng(rng).normal(size=N)}), np.arange(N))
+    def unrelated(table: pa.Table, seed: Seed) -> ReleasedTable:
+        return ReleasedTable(pa.table({"x": np.random.default_rng(seed).normal(size=N)}), np.arange(N))
 
-    for bound in audit_release(unrelated, NORMAL, 1.0, confidence=SURE, rng=6):
+    for bound in audit_release(unrelated, NORMAL, 1.0, confidence=SURE, seed=6):
         assert bound.lower == 0
 
 
 def test_declared_levels_and_bounds_leave_room_for_fewer_canaries_only() -> None:
     table = MIXED.select(["pay", "level"])
     schema = {"level": dipriv.Discrete(levels=tuple(range(10, 90, 10))), "pay": dipriv.Mixed(lower=0.0, upper=1e7)}
-    found = audit_release(publisher(1.0, reference="holdout", schema=schema), table, 1.0, confidence=SURE, rng=7)
+    found = audit_release(publisher(1.0, reference="holdout", schema=schema), table, 1.0, confidence=SURE, seed=7)
     assert len(found) == 2
     only_levels = audit_release(
-        publisher(1.0, reference="holdout", schema={"level": schema["level"]}), table.select(["level"]), 1.0, rng=7
+        publisher(1.0, reference="holdout", schema={"level": schema["level"]}), table.select(["level"]), 1.0, seed=7
     )
     assert [bound.what for bound in only_levels] == ["release, extreme canaries"]
 
@@ -121,7 +122,7 @@ def test_distinct_canaries_have_numbers_that_occur_nowhere_else() -> None:
     for name, numbers in found.numbers.items():
         mine = numbers[~np.isnan(numbers)]
         assert len(np.unique(mine)) == len(mine) > 0
-        cells = dipriv.tables.read(MIXED).cells(name).present.astype(np.float64)
+        cells = frames.read(MIXED).cells(name).present.astype(np.float64)
         assert not np.isin(mine, cells).any()
     assert set(found.numbers) == {"pay", "cents", "age", "level", "day", "part"}
     assert np.allclose(np.round(found.numbers["cents"], 2), found.numbers["cents"], equal_nan=True)  # still cents
@@ -176,7 +177,7 @@ def test_small_tables_and_few_canaries_are_refused(rows: int, canaries: int | No
 def test_progress_is_told_and_a_seed_repeats_the_audit() -> None:
     told: list[float] = []
     publish = publisher(1.0, reference=Known(stats.norm()))
-    first = audit_release(publish, NORMAL, 1.0, rng=8, progress=told.append)
-    assert first == audit_release(publish, NORMAL, 1.0, rng=8)
+    first = audit_release(publish, NORMAL, 1.0, seed=8, progress=told.append)
+    assert first == audit_release(publish, NORMAL, 1.0, seed=8)
     assert told == sorted(told)
     assert told[-1] == 1.0

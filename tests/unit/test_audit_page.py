@@ -16,8 +16,8 @@ from benchmarks.audit import attacks, cases, judges, page
 from benchmarks.audit.judges_page import COPY, HELD, SCORES
 from benchmarks.audit.setting import Setting
 
-from dipriv.audit.attack_outcome import compare
-from dipriv.audit.intervals import Rate, difference
+from dipriv.auditing.attacks.outcome import compare
+from dipriv.auditing.intervals import Rate, difference
 
 LABELS = ("dipriv", HELD, "OpenDP MST", COPY)
 

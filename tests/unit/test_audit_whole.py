@@ -19,8 +19,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv.audit import Attack, Audit, Bound, Exact
-from dipriv.audit.intervals import Estimate, Rate
+from dipriv.auditing import Attack, Audit, Bound, Exact
+from dipriv.auditing.intervals import Estimate, Rate
 from dipriv.cli import app
 from dipriv.cli.audit import _show
 from dipriv.kernels import Laplace
@@ -38,7 +38,7 @@ PEOPLE = pd.DataFrame(
         "sex": RNG.choice(["f", "m", MARKER], ROWS),
     }
 )
-QUICK: dict[str, Any] = {"draws": 40_000, "rng": 3}
+QUICK: dict[str, Any] = {"draws": 40_000, "seed": 3}
 
 
 def command(*arguments: object, code: int = 0) -> str:
@@ -61,7 +61,7 @@ def less_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"reference": "holdout", "kernel": "laplace"}, {"holdout": 0.3}], ids=str)
 def test_what_holds_is_not_refuted(asked: dict[str, Any]) -> None:
-    found = dipriv.audit.audit(PEOPLE, 1.0, keep=["id"], **asked, **QUICK)
+    found = dipriv.audit(PEOPLE, 1.0, keep=["id"], **asked, **QUICK)
     assert found.passed
     assert found.claimed == 1.0
     of_rows = 1 / 3  # two columns: two thirds of ε for the reference
@@ -241,19 +241,19 @@ def test_an_error_is_no_verdict(table: Path, monkeypatch: pytest.MonkeyPatch, fa
     def failing(*_: object, **__: object) -> Audit:
         raise fault
 
-    monkeypatch.setattr("dipriv.audit.whole.audit", failing)
+    monkeypatch.setattr("dipriv.auditing.run.audit", failing)
     assert MARKER not in command(table, "-e", 1, code=2)
 
 
 def test_large_tables_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dipriv.audit.whole.MOST_ROWS", 1000)
-    found = dipriv.audit.audit(PEOPLE, 1.0, columns=["age"], **QUICK)
+    monkeypatch.setattr("dipriv.auditing.run.MOST_ROWS", 1000)
+    found = dipriv.audit(PEOPLE, 1.0, columns=["age"], **QUICK)
     assert found.rows == 1000
     assert found.notes == ("1,000 of 1,500 rows were audited, picked at random.",)
 
 
 def test_bad_options() -> None:
-    audit = dipriv.audit.audit
+    audit = dipriv.audit
     refused(dipriv.InputError, "'unit'", "reference", call=lambda: audit(PEOPLE, 1.0, unit="id"))
     refused(dipriv.InputError, "confidence=1.5", call=lambda: audit(PEOPLE, 1.0, confidence=1.5))
     refused(dipriv.InputError, "epsilon", call=lambda: audit(PEOPLE, 0.0))

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv import InputError, ReferenceRowsError, SchemaError
+from dipriv import InputError, ReferenceDataError, SchemaError
 from dipriv.kernels import Laplace
 from dipriv.references import Empirical, Grouped, Known, Parametric, Private
 from tests.unit.refusal import NUMBER, SECRET, privatize, refused
@@ -256,7 +256,7 @@ def test_the_hold_out_is_a_share(holdout: Any) -> None:
 
 @pytest.mark.parametrize("rng", ["seed", 1.5, -1, True, np.random.default_rng(0), [1]], ids=lambda rng: str(type(rng)))
 def test_the_seed_is_a_whole_number(rng: Any) -> None:
-    refused(InputError, "rng", f"not {type(rng).__name__}", "experiments", call=lambda: privatize(FRAME, rng=rng))
+    refused(InputError, "seed", f"not {type(rng).__name__}", "experiments", call=lambda: privatize(FRAME, seed=rng))
 
 
 def test_laws_that_are_not_frozen() -> None:
@@ -276,7 +276,7 @@ def test_groups_need_names_and_rows() -> None:
     refused(InputError, "column 'who' has nulls", call=lambda: privatize(groups, reference=Grouped(by="who")))
     groups["who"] = [SECRET] * 3 + ["b"] * 57
     words = "1 of 2 groups in column 'who'", "3 or fewer rows", "at least 4", "Lower `first`"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(groups, reference=Grouped(by="who", first=3)))
+    refused(ReferenceDataError, *words, call=lambda: privatize(groups, reference=Grouped(by="who", first=3)))
     assert len(privatize(groups, reference=Grouped(by="who", first=2))) == ROWS - 4
 
 

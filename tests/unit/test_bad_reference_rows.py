@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dipriv import Categorical, Continuous, Datetime, Discrete, InputError, Mixed, ReferenceRowsError, SchemaError
+from dipriv import Categorical, Continuous, Datetime, Discrete, InputError, Mixed, ReferenceDataError, SchemaError
 from tests.unit.refusal import NUMBER, SECRET, privatize, refused
 
 ROWS = 60
@@ -28,13 +28,13 @@ def one(cells: Any, dtype: Any = None) -> pd.DataFrame:
 def test_a_hold_out_needs_rows_on_both_sides(rows: int) -> None:
     frame = one([NUMBER, NUMBER + 1][:rows])
     words = f"of {rows} rows; both sides need some", "holdout=", "public table"
-    refused(ReferenceRowsError, "the hold-out has 0", *words, call=lambda: privatize(frame, holdout=1e-9))
-    refused(ReferenceRowsError, f"has {rows} {words[0]}", call=lambda: privatize(frame, holdout=0.999999))
+    refused(ReferenceDataError, "the hold-out has 0", *words, call=lambda: privatize(frame, holdout=1e-9))
+    refused(ReferenceDataError, f"has {rows} {words[0]}", call=lambda: privatize(frame, holdout=0.999999))
 
 
 def test_one_reference_row_is_too_few() -> None:
     words = "there are 1 reference rows", "at least 2"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(one(NUMBERS), public=one([NUMBER])))
+    refused(ReferenceDataError, *words, call=lambda: privatize(one(NUMBERS), public=one([NUMBER])))
     assert privatize(one([NUMBER]), public=one([1, 2, 3]))["x"].isin([1, 2, 3]).all()
 
 
@@ -55,16 +55,16 @@ def test_a_constant_column_releases_its_constant(cell: Any, seed: int) -> None:
     constant = pd.Series(cell.repeat(ROWS)) if isinstance(cell, pd.Categorical) else pd.Series([cell] * ROWS)
     frame = constant.to_frame("x")
     for options in ({}, {"public": frame}):
-        released = privatize(frame, 0.1, rng=seed, **options)
+        released = privatize(frame, 0.1, seed=seed, **options)
         pd.testing.assert_frame_equal(released, frame.loc[released.index])
 
 
 def test_a_constant_has_no_continuous_law() -> None:
     frame = one([float(NUMBER)] * ROWS)
     words = "column 'x' is declared Continuous()", "one distinct value", "Discrete"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(frame, schema={"x": Continuous()}))
+    refused(ReferenceDataError, *words, call=lambda: privatize(frame, schema={"x": Continuous()}))
     public = frame.assign(x=[*range(ROWS)])
-    refused(ReferenceRowsError, *words, call=lambda: privatize(public, public=frame, schema={"x": Continuous()}))
+    refused(ReferenceDataError, *words, call=lambda: privatize(public, public=frame, schema={"x": Continuous()}))
 
 
 UNTYPED_NULLS = [
@@ -92,8 +92,8 @@ def test_columns_without_a_type(table: Any) -> None:
 @pytest.mark.parametrize("table", TYPED_NULLS, ids=lambda table: type(table).__module__)
 def test_columns_of_nulls(table: Any) -> None:
     words = "column 'x' has no value but nulls", "reference rows", "columns=[...]", "keep=[...]"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(table))
-    refused(ReferenceRowsError, *words, "60 reference rows", call=lambda: privatize(table, public=table))
+    refused(ReferenceDataError, *words, call=lambda: privatize(table))
+    refused(ReferenceDataError, *words, "60 reference rows", call=lambda: privatize(table, public=table))
 
 
 OTHER_TYPES: dict[str, tuple[Any, Any, str, str]] = {
@@ -132,13 +132,13 @@ OTHER_TYPES: dict[str, tuple[Any, Any, str, str]] = {
 @pytest.mark.parametrize(("table", "public", "theirs", "mine"), OTHER_TYPES.values(), ids=OTHER_TYPES.keys())
 def test_public_rows_of_another_type(table: Any, public: Any, theirs: str, mine: str) -> None:
     words = f"column 'x' is {theirs} in one table, {mine} in the other", "Convert one of them"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(table, public=public))
+    refused(ReferenceDataError, *words, call=lambda: privatize(table, public=public))
 
 
 def test_public_rows_that_lack_a_column() -> None:
     frame = one(NUMBERS).assign(y=TEXT, z=TEXT)
     words = "column 'y' is not in the reference rows", "2 columns differ", "columns=[...]"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(frame, public=frame[["x"]]))
+    refused(ReferenceDataError, *words, call=lambda: privatize(frame, public=frame[["x"]]))
     assert privatize(frame, public=frame[["x"]], columns=["x"]).shape == (ROWS, 1)
 
 
@@ -171,7 +171,7 @@ def test_categories_in_another_order_are_the_same_categories() -> None:
 )
 def test_public_numbers_that_do_not_fit(mine: str, theirs: list[Any]) -> None:
     words = "column 'x'", "some of the 60 reference rows", f"do not fit {mine}"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(one([1, 2] * 30, mine), public=one(theirs * 30)))
+    refused(ReferenceDataError, *words, call=lambda: privatize(one([1, 2] * 30, mine), public=one(theirs * 30)))
 
 
 NULLS_WITHOUT_ROOM: dict[str, tuple[Any, Any, str]] = {
@@ -189,7 +189,7 @@ NULLS_WITHOUT_ROOM: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize(("table", "public", "kind"), NULLS_WITHOUT_ROOM.values(), ids=NULLS_WITHOUT_ROOM.keys())
 def test_public_nulls_where_the_table_has_no_room_for_them(table: Any, public: Any, kind: str) -> None:
     words = "has nulls in the reference rows", f"its type {kind} holds none", "nullable"
-    refused(ReferenceRowsError, *words, call=lambda: privatize(table, public=public))
+    refused(ReferenceDataError, *words, call=lambda: privatize(table, public=public))
 
 
 CONTRADICTIONS: dict[str, tuple[Any, Any, str]] = {

@@ -16,9 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from dipriv import Guarantee, InputError, SchemaError
-from dipriv.baselines import (
+from research.baselines import (
     Ball,
     BoundedMoment,
     Exponential,
@@ -28,9 +26,12 @@ from dipriv.baselines import (
     checks,
     naive,
 )
-from dipriv.baselines.naive import sample_range
+from research.baselines.naive import sample_range
+
+from dipriv import Guarantee, InputError, SchemaError
+from dipriv._arrays import FloatArray
+from dipriv._random.bits import Draws, Seed, source
 from dipriv.kernels.laplace import lattice_of
-from dipriv.randomness import Draws, FloatArray, Rng, source
 from tests.unit.refusal import NUMBER, SECRET, refused
 
 LEVELS = tuple(range(10))
@@ -38,9 +39,9 @@ VALUES = np.random.default_rng(0).integers(0, 10, 200).astype(float)
 
 
 class Mechanism(Protocol):
-    def privatize(self, values: object, rng: Rng = None) -> FloatArray: ...
+    def privatize(self, values: object, seed: Seed = None) -> FloatArray: ...
 
-    def guarantee(self, rng: Rng = None) -> Guarantee: ...
+    def guarantee(self, seed: Seed = None) -> Guarantee: ...
 
 
 MECHANISMS: dict[str, Mechanism] = {
@@ -66,13 +67,13 @@ EACH_EPSILON = pytest.mark.parametrize("build", OF_EPSILON.values(), ids=OF_EPSI
 
 @EACH
 def test_arrays_go_in_and_out_and_a_seed_repeats_them(mechanism: Mechanism) -> None:
-    once = mechanism.privatize(VALUES, rng=3)
+    once = mechanism.privatize(VALUES, seed=3)
     assert once.dtype == np.float64
     assert once.shape == VALUES.shape
-    assert np.array_equal(once, mechanism.privatize(VALUES.tolist(), rng=3))
-    assert np.array_equal(once, mechanism.privatize(pd.Series(VALUES, dtype="Int64"), rng=3))
-    assert np.array_equal(once, mechanism.privatize(VALUES, rng=np.random.SeedSequence(3)))
-    assert not np.array_equal(once, mechanism.privatize(VALUES, rng=4))
+    assert np.array_equal(once, mechanism.privatize(VALUES.tolist(), seed=3))
+    assert np.array_equal(once, mechanism.privatize(pd.Series(VALUES, dtype="Int64"), seed=3))
+    assert np.array_equal(once, mechanism.privatize(VALUES, seed=np.random.SeedSequence(3)))
+    assert not np.array_equal(once, mechanism.privatize(VALUES, seed=4))
 
 
 @EACH
@@ -123,7 +124,7 @@ def test_what_is_no_number_is_refused_without_being_shown(mechanism: Mechanism, 
 @EACH
 @pytest.mark.parametrize("rng", [-1, True, "7", 1.5])
 def test_a_seed_is_a_whole_number(mechanism: Mechanism, rng: Any) -> None:
-    refused(InputError, "rng must be None or a whole number", call=lambda: mechanism.privatize(VALUES, rng=rng))
+    refused(InputError, "seed must be None or a whole number", call=lambda: mechanism.privatize(VALUES, seed=rng))
 
 
 @EACH_EPSILON
@@ -268,8 +269,8 @@ def test_what_each_mechanism_promises() -> None:
 def test_a_seed_takes_the_guarantee_away(mechanism: Mechanism) -> None:
     assert mechanism.guarantee().secure_randomness
     assert "SEEDED" not in str(mechanism.guarantee())
-    assert not mechanism.guarantee(rng=0).secure_randomness
-    assert "NOT PRIVATE: SEEDED" in str(mechanism.guarantee(rng=0))
+    assert not mechanism.guarantee(seed=0).secure_randomness
+    assert "NOT PRIVATE: SEEDED" in str(mechanism.guarantee(seed=0))
 
 
 def test_private_bounds_are_admitted() -> None:
@@ -284,7 +285,7 @@ def test_private_bounds_are_admitted() -> None:
         assert "private values: nothing is promised" in str(private.guarantee())
         assert "public" not in " ".join(private.guarantee().conditions).removesuffix(checks.FLOATING)
         assert str(NUMBER) not in str(private.guarantee())
-        assert np.array_equal(public.privatize(VALUES, rng=1), private.privatize(VALUES, rng=1))
+        assert np.array_equal(public.privatize(VALUES, seed=1), private.privatize(VALUES, seed=1))
 
 
 def test_no_privacy_is_said_in_full() -> None:
@@ -311,8 +312,8 @@ def test_the_limit_grows_with_the_rows_as_the_moment_allows() -> None:
 def test_with_every_moment_bounded_it_is_the_laplace_mechanism() -> None:
     values = np.linspace(-9, 9, 50)
     bounded, half = BoundedMoment(0.7, 3.0), BoundedMoment(0.7, 3.0, nonnegative=True)
-    assert np.array_equal(bounded.privatize(values, rng=1), Laplace(0.7, -3, 3).privatize(values, rng=1))
-    assert np.array_equal(half.privatize(values, rng=1), Laplace(0.7, 0, 3).privatize(values, rng=1))
+    assert np.array_equal(bounded.privatize(values, seed=1), Laplace(0.7, -3, 3).privatize(values, seed=1))
+    assert np.array_equal(half.privatize(values, seed=1), Laplace(0.7, 0, 3).privatize(values, seed=1))
 
 
 def test_values_are_held_to_their_range() -> None:
@@ -323,7 +324,7 @@ def test_values_are_held_to_their_range() -> None:
         (BoundedMoment(2.0, 1.0, k=4, nonnegative=True), (0.0, 40 ** (1 / 8))),
     ):
         for beyond, end in zip((-1e300, 1e300), ends, strict=True):
-            far, near = (mechanism.privatize(np.full(10, value), rng=1) for value in (beyond, end))
+            far, near = (mechanism.privatize(np.full(10, value), seed=1) for value in (beyond, end))
             assert far == pytest.approx(near, abs=1e-9)
 
 
@@ -343,19 +344,19 @@ def test_released_vectors_have_one_length(dimension: int, size: float) -> None:
     ball = Ball(0.5, radius=1.0)
     vector = np.full(dimension, size / math.sqrt(dimension))
     for seed in range(10):
-        assert np.linalg.norm(ball.privatize(vector, rng=seed)) == pytest.approx(ball.length(dimension), rel=1e-12)
+        assert np.linalg.norm(ball.privatize(vector, seed=seed)) == pytest.approx(ball.length(dimension), rel=1e-12)
 
 
 @pytest.mark.parametrize("factor", [1.0, 7.0, 1e100])
 def test_long_vectors_are_shortened(factor: float) -> None:
     ball, vector = Ball(1.0, radius=5.0), np.array([3.0, 4.0])
     for seed in range(50):
-        assert ball.privatize(factor * vector, rng=seed) == pytest.approx(ball.privatize(vector, rng=seed))
+        assert ball.privatize(factor * vector, seed=seed) == pytest.approx(ball.privatize(vector, seed=seed))
 
 
 def test_the_longest_vectors_are_shortened_too() -> None:
     ball = Ball(30.0, radius=1.0)
-    assert all(ball.privatize([1e200], rng=seed)[0] > 0 for seed in range(20))
+    assert all(ball.privatize([1e200], seed=seed)[0] > 0 for seed in range(20))
 
 
 @pytest.mark.parametrize("word", [0, 1, 2**63 - 1, 2**63, 2**64 - 1])
@@ -376,12 +377,12 @@ LOGISTIC = PrivateLogistic(1.0, radius=2.0)
 
 
 def test_coefficients_repeat_with_a_seed_only() -> None:
-    fitted = LOGISTIC.fit(X, Y, rng=1)
+    fitted = LOGISTIC.fit(X, Y, seed=1)
     assert fitted.shape == (3,)
-    assert np.array_equal(fitted, LOGISTIC.fit(X, Y.astype(bool), rng=1))
-    assert not np.array_equal(fitted, LOGISTIC.fit(X, Y, rng=2))
+    assert np.array_equal(fitted, LOGISTIC.fit(X, Y.astype(bool), seed=1))
+    assert not np.array_equal(fitted, LOGISTIC.fit(X, Y, seed=2))
     assert not np.array_equal(LOGISTIC.fit(X, Y), LOGISTIC.fit(X, Y))
-    assert "NOT PRIVATE: SEEDED" in str(LOGISTIC.guarantee(rng=1))
+    assert "NOT PRIVATE: SEEDED" in str(LOGISTIC.guarantee(seed=1))
 
 
 @pytest.mark.parametrize(
@@ -414,7 +415,7 @@ def test_responses_have_no_nulls() -> None:
 )
 def test_long_rows_are_shortened(scale: float) -> None:
     """At scale 1e3 and beyond every row has length 2, whatever the scale."""
-    assert LOGISTIC.fit(1e3 * X, Y, rng=1) == pytest.approx(LOGISTIC.fit(scale * X, Y, rng=1), rel=1e-9)
+    assert LOGISTIC.fit(1e3 * X, Y, seed=1) == pytest.approx(LOGISTIC.fit(scale * X, Y, seed=1), rel=1e-9)
 
 
 @pytest.mark.parametrize("hole", [math.nan, math.inf])
@@ -435,11 +436,11 @@ def test_rows_and_responses_are_numbers() -> None:
 )
 def test_rows_come_in_any_form(x: Any) -> None:
     plain = np.array(x, dtype=np.float64, order="C")
-    assert np.array_equal(LOGISTIC.fit(x, Y, rng=1), LOGISTIC.fit(plain, Y, rng=1))
+    assert np.array_equal(LOGISTIC.fit(x, Y, seed=1), LOGISTIC.fit(plain, Y, seed=1))
 
 
 def test_a_row_of_zeros_is_a_row() -> None:
-    assert np.isfinite(PrivateLogistic(1.0, radius=1e9).fit(np.zeros((4, 2)), np.ones(4), rng=1)).all()
+    assert np.isfinite(PrivateLogistic(1.0, radius=1e9).fit(np.zeros((4, 2)), np.ones(4), seed=1)).all()
 
 
 # tables
@@ -463,10 +464,10 @@ METHODS = pytest.mark.parametrize("method", ["lrm", "opm"])
 def test_every_library_gets_the_same_numbers_back(method: Any) -> None:
     table = pa.Table.from_pandas(FRAME, preserve_index=False).replace_schema_metadata(None)
     polars = pl.from_arrow(table)
-    in_pandas = naive(FRAME, 2.0, method=method, bounds=BOUNDS, rng=1).data
-    in_polars = naive(polars, 2.0, method=method, bounds=BOUNDS, rng=1).data
-    in_arrow = naive(table, 2.0, method=method, bounds=BOUNDS, rng=1).data
-    in_numpy = naive(ARRAY, 2.0, method=method, bounds=dict(zip(_x(5), BOUNDS.values(), strict=True)), rng=1).data
+    in_pandas = naive(FRAME, 2.0, method=method, bounds=BOUNDS, seed=1).data
+    in_polars = naive(polars, 2.0, method=method, bounds=BOUNDS, seed=1).data
+    in_arrow = naive(table, 2.0, method=method, bounds=BOUNDS, seed=1).data
+    in_numpy = naive(ARRAY, 2.0, method=method, bounds=dict(zip(_x(5), BOUNDS.values(), strict=True)), seed=1).data
     assert type(in_pandas) is pd.DataFrame
     assert type(in_polars) is pl.DataFrame
     assert type(in_arrow) is pa.Table
@@ -496,9 +497,9 @@ def _x(columns: int) -> list[str]:
     ids=["letters", "repeated", "backwards", "two levels"],
 )
 def test_pandas_keeps_its_index_and_rows_stay_in_place(index: pd.Index) -> None:
-    released = naive(FRAME.set_axis(index), 2.0, bounds=BOUNDS, rng=1).data
+    released = naive(FRAME.set_axis(index), 2.0, bounds=BOUNDS, seed=1).data
     pd.testing.assert_index_equal(released.index, index)
-    assert np.array_equal(released.to_numpy(), naive(FRAME, 2.0, bounds=BOUNDS, rng=1).data.to_numpy())
+    assert np.array_equal(released.to_numpy(), naive(FRAME, 2.0, bounds=BOUNDS, seed=1).data.to_numpy())
 
 
 def test_the_table_stays_as_it_is() -> None:
@@ -526,12 +527,12 @@ def test_the_table_stays_as_it_is() -> None:
 @METHODS
 def test_no_private_column_stays_beside_the_released_one(columns: pd.Index, method: Any) -> None:
     frame = pd.DataFrame(np.arange(20.0).reshape(10, 2), columns=columns)
-    released = naive(frame, 1.0, method=method, bounds="sample", rng=1).data
+    released = naive(frame, 1.0, method=method, bounds="sample", seed=1).data
     assert released.shape == frame.shape
     pd.testing.assert_index_equal(released.columns, columns)
     assert not np.isclose(released.to_numpy(), frame.to_numpy()).any()
     named = frame.set_axis(["x0", "x1"], axis=1)
-    same = naive(named, 1.0, method=method, bounds="sample", rng=1).data
+    same = naive(named, 1.0, method=method, bounds="sample", seed=1).data
     assert np.array_equal(released.to_numpy(), same.to_numpy())
 
 
@@ -542,7 +543,7 @@ def test_names_that_read_alike_are_refused() -> None:
 
 def test_a_record_batch_is_a_table() -> None:
     batch = pa.RecordBatch.from_pandas(FRAME, preserve_index=False)
-    assert naive(batch, 1.0, bounds=BOUNDS, rng=1).data.column_names == list(FRAME.columns)
+    assert naive(batch, 1.0, bounds=BOUNDS, seed=1).data.column_names == list(FRAME.columns)
 
 
 @METHODS
@@ -560,8 +561,8 @@ def test_notes_on_the_private_table_are_not_released(method: Any) -> None:
 
 @METHODS
 def test_tables_repeat_with_a_seed_only(method: Any) -> None:
-    def released(rng: Rng) -> FloatArray:
-        return np.asarray(naive(ARRAY, 1.0, method=method, bounds="sample", rng=rng).data)
+    def released(seed: Seed) -> FloatArray:
+        return np.asarray(naive(ARRAY, 1.0, method=method, bounds="sample", seed=seed).data)
 
     assert np.array_equal(released(7), released(7))
     assert np.array_equal(released(7), released(np.random.SeedSequence(7)))
@@ -573,7 +574,7 @@ def test_tables_repeat_with_a_seed_only(method: Any) -> None:
 def test_columns_do_not_share_their_noise(method: Any) -> None:
     same = np.zeros((50, 4))
     for rng in (3, None):
-        released = naive(same, 1.0, method=method, bounds=dict.fromkeys(_x(4), (-1, 1)), rng=rng).data
+        released = naive(same, 1.0, method=method, bounds=dict.fromkeys(_x(4), (-1, 1)), seed=rng).data
         assert len(np.unique(released)) == 200
 
 
@@ -584,7 +585,7 @@ def test_columns_do_not_share_their_noise(method: Any) -> None:
     method=st.sampled_from(["lrm", "opm"]),
 )
 def test_the_shares_never_add_up_to_more_than_epsilon(epsilon: float, columns: int, method: Any) -> None:
-    module = importlib.import_module("dipriv.baselines.naive")
+    module = importlib.import_module("research.baselines.naive")
     shares: list[Fraction] = []
     lattices: list[Fraction] = []
     if method == "opm":
@@ -603,7 +604,7 @@ def test_the_shares_never_add_up_to_more_than_epsilon(epsilon: float, columns: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "Laplace", laplace)
         patch.setattr(module, "Ball", ball)
-        naive(np.ones((1, columns)), epsilon, method=method, bounds="sample", rng=1)
+        naive(np.ones((1, columns)), epsilon, method=method, bounds="sample", seed=1)
     assert len(shares) == columns
     assert len(set(shares)) == 1
     assert sum(shares) <= Fraction(epsilon)
@@ -630,7 +631,7 @@ def test_what_a_table_is_promised(method: Any) -> None:
     assert release.released.all()
     assert len(release.rows) == len(ARRAY)
     assert release.split is None
-    seen = naive(ARRAY, 2.0, method=method, bounds="sample", rng=1).guarantee
+    seen = naive(ARRAY, 2.0, method=method, bounds="sample", seed=1).guarantee
     assert any("read from the private rows: nothing is promised" in text for text in seen.conditions)
     assert not any("public" in text for text in seen.conditions if text != checks.FLOATING)
     assert "NOT PRIVATE: SEEDED" in str(seen)
@@ -647,8 +648,8 @@ def test_ranges_of_the_sample_are_those_of_the_paper() -> None:
     assert sample_range(np.array([3.0, -9.0, 7.0])) == (-9.0, 9.0)
     assert sample_range(np.zeros(3)) == (0.0, 1.0)
     frame = pd.DataFrame({"a": [0.0, 2.0], "b": [-5.0, 2.0]})
-    public = naive(frame, 1.0, bounds={"a": (0, 2), "b": (-5, 5)}, rng=1).data
-    pd.testing.assert_frame_equal(naive(frame, 1.0, bounds="sample", rng=1).data, public)
+    public = naive(frame, 1.0, bounds={"a": (0, 2), "b": (-5, 5)}, seed=1).data
+    pd.testing.assert_frame_equal(naive(frame, 1.0, bounds="sample", seed=1).data, public)
 
 
 NOT_NUMBERS: dict[str, tuple[Any, type[InputError], str]] = {

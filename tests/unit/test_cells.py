@@ -10,36 +10,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dipriv.codecs import NAN, NULL, PRESENT, BitsLine, Cells, CellsCodec, Line, RanksCodec, StepsLine
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
+from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv.codecs import BinnedCodec, FloatBitCodes, GridCodes, OrderedCodes, RankedLevelsCodec
 from tests.support import dkw, draws, ks_uniform
 
 I64, U64, F64, F32 = (np.dtype(kind) for kind in (np.int64, np.uint64, np.float64, np.float32))
-FULL: dict[str, Line] = {
-    "int64": StepsLine.of(I64),
-    "uint64": StepsLine.of(U64),
-    "float64": BitsLine.of(F64),
-    "float32": BitsLine.of(F32),
+FULL: dict[str, OrderedCodes] = {
+    "int64": GridCodes.of(I64),
+    "uint64": GridCodes.of(U64),
+    "float64": FloatBitCodes.of(F64),
+    "float32": FloatBitCodes.of(F32),
 }
 every_full = pytest.mark.parametrize("line", FULL.values(), ids=FULL.keys())
 
 
 def codec_of(
-    starts: list[int], sizes: list[int], missing: tuple[int, ...] = (), line: Line | None = None
-) -> CellsCodec:
-    return CellsCodec(line or StepsLine.of(I64), np.array(starts), np.array(sizes, dtype=np.uint64), missing)
+    starts: list[int], sizes: list[int], missing: tuple[int, ...] = (), line: OrderedCodes | None = None
+) -> BinnedCodec:
+    return BinnedCodec(line or GridCodes.of(I64), np.array(starts), np.array(sizes, dtype=np.uint64), missing)
 
 
-def octave_cells(line: Line, missing: tuple[int, ...] = ()) -> CellsCodec:
+def octave_cells(line: OrderedCodes, missing: tuple[int, ...] = ()) -> BinnedCodec:
     """Every octave is a cell: the whole line, and single cells of up to 2^62 codes."""
     starts = line.octaves.starts
     sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
     sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
-    return CellsCodec(line, starts, sizes, missing)
+    return BinnedCodec(line, starts, sizes, missing)
 
 
-def encode(codec: CellsCodec | RanksCodec, values: NDArray[Any], seed: int = 0) -> FloatArray:
-    return codec.encode(Cells(values), draws(seed, len(values)))[:, 0]
+def encode(codec: BinnedCodec | RankedLevelsCodec, values: NDArray[Any], seed: int = 0) -> FloatArray:
+    return codec.encode(ColumnValues(values), draws(seed, len(values)))[:, 0]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000, 2**40, 2**62])
@@ -67,7 +68,7 @@ def test_decode_inverts_encode_in_every_cell(data: st.DataObject) -> None:
     v = encode(codec, values)
     assert np.array_equal(codec.decode(v[:, np.newaxis]).values, values)
     states = np.array(cell) + len(codec.missing)
-    assert np.array_equal(codec.to_states(Cells(values)), states)
+    assert np.array_equal(codec.to_states(ColumnValues(values)), states)
     assert np.all((v > states) & (v <= states + 1))
 
 
@@ -85,7 +86,7 @@ def test_nothing_outside_the_cells_is_ever_decoded(data: st.DataObject) -> None:
 
 
 @every_full
-def test_cells_may_be_as_wide_as_octaves_of_64_bits(line: Line) -> None:
+def test_cells_may_be_as_wide_as_octaves_of_64_bits(line: OrderedCodes) -> None:
     """V holds 53 digits: a wide cell's codes come back to within these, and in no other cell."""
     codec = octave_cells(line, (NULL,))
     for seed in range(5):
@@ -95,29 +96,29 @@ def test_cells_may_be_as_wide_as_octaves_of_64_bits(line: Line) -> None:
         values = line.to_values(codes)
         back = codec.decode(encode(codec, values, seed)[:, np.newaxis]).values
         assert back.dtype == values.dtype
-        assert np.array_equal(codec.to_states(Cells(back)), 1 + np.arange(len(codes)))
+        assert np.array_equal(codec.to_states(ColumnValues(back)), 1 + np.arange(len(codes)))
         off = np.abs(line.to_codes(back) - codes)
         assert np.all(off <= 1 + codec.sizes.astype(np.float64) * codec.states * 2.0**-52)
 
 
 @every_full
-def test_the_ends_of_a_line_stay_on_it(line: Line) -> None:
+def test_the_ends_of_a_line_stay_on_it(line: OrderedCodes) -> None:
     codec = octave_cells(line)
     ends = line.to_values(np.array([line.first, line.last]))
     back = line.to_codes(codec.decode(encode(codec, ends)[:, np.newaxis]).values)
-    assert np.array_equal(codec.to_states(Cells(line.to_values(back))), [0, codec.states - 1])
+    assert np.array_equal(codec.to_states(ColumnValues(line.to_values(back))), [0, codec.states - 1])
     beyond = codec.decode(np.array([[-5.0], [0.0], [codec.states + 5.0]])).values
-    assert np.array_equal(codec.to_states(Cells(beyond)), [0, 0, codec.states - 1])
+    assert np.array_equal(codec.to_states(ColumnValues(beyond)), [0, 0, codec.states - 1])
 
 
 @every_full
-def test_a_cells_first_code_is_not_taken_for_the_cell_before(line: Line) -> None:
+def test_a_cells_first_code_is_not_taken_for_the_cell_before(line: OrderedCodes) -> None:
     """Where cells have gaps between them that would be far off: 1024 must not come back as 5."""
     whole = octave_cells(line)
-    codec = CellsCodec(line, whole.starts[::3], whole.sizes[::3])
+    codec = BinnedCodec(line, whole.starts[::3], whole.sizes[::3])
     for seed in range(5):
         back = codec.decode(encode(codec, line.to_values(codec.starts), seed)[:, np.newaxis]).values
-        assert np.array_equal(codec.to_states(Cells(back)), np.arange(codec.states))
+        assert np.array_equal(codec.to_states(ColumnValues(back)), np.arange(codec.states))
 
 
 def test_what_is_between_or_beyond_cells_stands_where_they_meet() -> None:
@@ -133,9 +134,9 @@ def test_missing_cells_of_any_kind_have_a_place() -> None:
     kinds = np.resize(np.array([PRESENT, NULL, NAN], dtype=np.uint8), n)
     for codec in (
         codec_of([0, 5], [5, 5], (NAN,)),
-        RanksCodec(np.array([0, 7]), np.array([0, 1]), (NAN,)),
+        RankedLevelsCodec(np.array([0, 7]), np.array([0, 1]), (NAN,)),
     ):
-        cells = Cells(np.full(n, 7), kinds)
+        cells = ColumnValues(np.full(n, 7), kinds)
         v = codec.encode(cells, draws(1, n))[:, 0]
         assert np.all((v[kinds == NAN] > 0) & (v[kinds == NAN] <= 1))
         assert np.all((v[kinds == PRESENT] > 2) & (v[kinds == PRESENT] <= 3))
@@ -149,15 +150,15 @@ def test_missing_cells_of_any_kind_have_a_place() -> None:
         assert np.all(decoded[kinds == PRESENT] == PRESENT)
         assert NULL not in decoded
     without = codec_of([0, 5], [5, 5])
-    assert np.all(np.isfinite(without.encode(Cells(np.full(n, 7), kinds), draws(1, n))))
+    assert np.all(np.isfinite(without.encode(ColumnValues(np.full(n, 7), kinds), draws(1, n))))
     assert without.decode(np.array([[0.0], [np.nextafter(0, 1)], [2.0], [99.0], [-3.0]])).missing is None
 
 
 def test_both_kinds_of_missing_cells_are_told_apart() -> None:
     n = 20_000
     kinds = np.resize(np.array([NULL, NAN, PRESENT], dtype=np.uint8), n)
-    for codec in (codec_of([3], [1], (NULL, NAN)), RanksCodec(np.array([3]), np.array([0]), (NULL, NAN))):
-        v = codec.encode(Cells(np.full(n, 3), kinds), draws(2, n))
+    for codec in (codec_of([3], [1], (NULL, NAN)), RankedLevelsCodec(np.array([3]), np.array([0]), (NULL, NAN))):
+        v = codec.encode(ColumnValues(np.full(n, 3), kinds), draws(2, n))
         decoded = codec.decode(v).missing
         assert decoded is not None
         assert np.array_equal(decoded, kinds)
@@ -170,9 +171,9 @@ def test_both_kinds_of_missing_cells_are_told_apart() -> None:
 @settings(max_examples=60)
 @given(st.permutations(range(12)), st.sampled_from([(), (NULL,), (NULL, NAN)]))
 def test_ranks_follow_their_own_order(order: list[int], missing: tuple[int, ...]) -> None:
-    codec = RanksCodec(np.arange(12) * 10, np.array(order), missing)
+    codec = RankedLevelsCodec(np.arange(12) * 10, np.array(order), missing)
     values = np.arange(12) * 10
-    states = codec.to_states(Cells(values))
+    states = codec.to_states(ColumnValues(values))
     assert np.array_equal(codec.levels[codec.order[states - len(missing)]], values)
     assert np.array_equal(codec.from_states(states).values, values)
     v = encode(codec, values)
@@ -181,6 +182,6 @@ def test_ranks_follow_their_own_order(order: list[int], missing: tuple[int, ...]
 
 
 def test_a_value_that_is_no_level_has_the_place_of_one() -> None:
-    codec = RanksCodec(np.array([0, 10, 20]), np.array([2, 0, 1]))
-    assert codec.to_states(Cells(np.array([-1, 5, 11, 99]))).tolist() == [1, 2, 0, 0]
+    codec = RankedLevelsCodec(np.array([0, 10, 20]), np.array([2, 0, 1]))
+    assert codec.to_states(ColumnValues(np.array([-1, 5, 11, 99]))).tolist() == [1, 2, 0, 0]
     assert np.all(np.isfinite(encode(codec, np.array([-1, 5, 11, 99]))))

@@ -233,7 +233,7 @@ def test_version_help_and_plain_output(tmp_path: Path) -> None:
     assert dipriv_command("--version", folder=tmp_path).stdout.strip() == f"dipriv {dipriv.__version__}"
     shown = dipriv_command("--help", folder=tmp_path, env={"NO_COLOR": "1", "FORCE_COLOR": ""}).stdout
     assert "\x1b[3" not in shown
-    for command in ("privatize", "inspect", "compare", "ledger", "reproduce", "demo"):
+    for command in ("privatize", "inspect", "compare", "ledger", "audit"):
         assert command in shown
         dipriv_command(command, "--help", folder=tmp_path)
 

@@ -13,8 +13,8 @@ import dipriv
 def test_the_collector_rebuilds_what_the_reference_does_not_know(tmp_path: Path) -> None:
     people = 100_000
     pilot, true = clients.groups(people)
-    clients.export_reference(pilot, tmp_path / "reference.dipriv", rng=3)  # one in which no label is rare
-    local = dipriv.local.load(tmp_path / "reference.dipriv")
+    clients.export_reference(pilot, tmp_path / "reference.dipriv", seed=3)  # one in which no label is rare
+    local = dipriv.load_local(tmp_path / "reference.dipriv")
     assert local.guarantee.epsilon == clients.CLIENT_EPSILON
     received = local.privatize(true)
     channel = clients.channel_of(local)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
 from dipriv.references import Grouped, ReferenceRows
-from dipriv.references.cubes import Cubes
+from dipriv.references._models.boxes import Boxes
 from tests.support import vectors
 
 
-def fit(v: FloatArray) -> Cubes:
-    return Cubes.build(v, np.full(v.shape[1], -np.inf), "paper")
+def fit(v: FloatArray) -> Boxes:
+    return Boxes.build(v, np.full(v.shape[1], -np.inf), "paper")
 
 
 def order_statistics(v: FloatArray, column: int) -> list[float]:
@@ -108,17 +108,17 @@ def test_the_default_edge_does_not_depend_on_the_unit() -> None:
     rng = np.random.default_rng(3)
     v, u = rng.normal(size=(40, 2)), rng.random((100, 2))
     lower = np.full(2, -np.inf)
-    metres = Cubes.build(v, lower, "unit-free").from_uniform(u)
-    millimetres = Cubes.build(1000 * v, lower, "unit-free").from_uniform(u)
+    metres = Boxes.build(v, lower, "unit-free").from_uniform(u)
+    millimetres = Boxes.build(1000 * v, lower, "unit-free").from_uniform(u)
     np.testing.assert_allclose(millimetres, 1000 * metres, rtol=1e-12)
-    paper = Cubes.build(v, lower, "paper").from_uniform(u)
-    assert not np.allclose(Cubes.build(1000 * v, lower, "paper").from_uniform(u), 1000 * paper, rtol=1e-3)  # control
+    paper = Boxes.build(v, lower, "paper").from_uniform(u)
+    assert not np.allclose(Boxes.build(1000 * v, lower, "paper").from_uniform(u), 1000 * paper, rtol=1e-3)  # control
 
 
 def test_the_default_edge_never_crosses_the_low_end() -> None:
     v = np.array([[0.01], [0.2], [0.9]])
-    assert Cubes.build(v, np.array([0.0]), "unit-free").from_uniform(np.array([[0.0]]))[0, 0] == 0.0
-    assert Cubes.build(v, np.array([0.0]), "paper").from_uniform(np.array([[0.0]]))[0, 0] == pytest.approx(-0.99)
+    assert Boxes.build(v, np.array([0.0]), "unit-free").from_uniform(np.array([[0.0]]))[0, 0] == 0.0
+    assert Boxes.build(v, np.array([0.0]), "paper").from_uniform(np.array([[0.0]]))[0, 0] == pytest.approx(-0.99)
 
 
 def test_groups_are_the_single_references_side_by_side() -> None:
@@ -139,6 +139,6 @@ def test_groups_are_the_single_references_side_by_side() -> None:
 
 
 def test_ties_share_the_gap_below_them() -> None:
-    cubes = Cubes.build(np.array([[1.0, 5.0], [2.0, 6.0], [2.0, 7.0]]), np.full(2, -np.inf), "paper")
+    cubes = Boxes.build(np.array([[1.0, 5.0], [2.0, 6.0], [2.0, 7.0]]), np.full(2, -np.inf), "paper")
     assert cubes.top.tolist() == [1.0, 1.5, 2.0]
     assert cubes.from_uniform(np.array([[0.5, 0.5], [0.9, 0.5]]))[:, 1].tolist() == [5.5, 6.5]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dipriv.kernels import discrete_laplace as module
-from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace, low_bits
-from dipriv.randomness import Draws, source
+from dipriv._random import discrete_laplace as module
+from dipriv._random.bits import Draws, source
+from dipriv._random.discrete_laplace import LARGEST_SCALE, discrete_laplace, low_bits
 from tests.support import ALARM, chi_square_tail, draws
 
 

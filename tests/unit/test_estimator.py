@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dipriv import DIP, DisclosureError, InputError, Schema
-from dipriv.errors import ReferenceRowsError
+from dipriv.errors import ReferenceDataError
 from dipriv.references import Empirical, Known
 from dipriv.schema import Continuous
 
@@ -34,7 +34,7 @@ def test_parameters_are_stored_untouched_and_cloned() -> None:
         "columns": ["a"],
         "keep": ["c"],
         "public": None,
-        "rng": 3,
+        "seed": 3,
     }
     dip = DIP(**parameters)  # type: ignore[arg-type]
     assert dip.get_params() == parameters
@@ -98,16 +98,16 @@ def test_a_public_table_is_the_reference_and_all_rows_are_released() -> None:
 
 def test_rows_must_match_the_reference() -> None:
     dip = DIP(1.0, reference="holdout").fit(REFERENCE)
-    with pytest.raises(ReferenceRowsError, match="'c' of the reference is not in the table"):
+    with pytest.raises(ReferenceDataError, match="'c' of the reference is not in the table"):
         dip.transform(REST[["a", "b"]])
-    with pytest.raises(ReferenceRowsError, match="'b' is"):
+    with pytest.raises(ReferenceDataError, match="'b' is"):
         dip.transform(REST.assign(b="text"))
     with pytest.raises(InputError, match="epsilon"):
         DIP(-1.0, reference="holdout").fit(REFERENCE)
 
 
 def test_a_fitted_estimator_survives_pickling() -> None:
-    dip = DIP(1.0, reference="holdout", rng=4).fit(REFERENCE)
+    dip = DIP(1.0, reference="holdout", seed=4).fit(REFERENCE)
     again = pickle.loads(pickle.dumps(dip))
     pd.testing.assert_frame_equal(again.transform(REST), dip.transform(REST))
 

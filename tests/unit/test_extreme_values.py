@@ -56,8 +56,8 @@ def repeated(levels: Any) -> list[Any]:
 def test_levels_are_exact(levels: Any, holes: bool) -> None:
     cells: list[Any] = repeated(levels.tolist() + [None] * holes)
     table = pa.table({"x": pa.array(cells, pa.from_numpy_dtype(levels.dtype))})
-    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, rng=SEED)
-    noisy = dipriv.privatize(table, 1.0, reference="holdout", rng=SEED)
+    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, seed=SEED)
+    noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED)
     assert clear.data == table
     assert set(noisy.data["x"].to_pylist()) == set(cells)
 
@@ -68,8 +68,8 @@ def test_long_runs_of_large_whole_numbers_are_exact(run: Any, holes: bool) -> No
     table = pl.DataFrame({"x": run})
     if holes:
         table = table.with_columns(pl.when(pl.int_range(ROWS) % 5 > 0).then("x"))
-    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, rng=SEED).data
-    noisy = dipriv.privatize(table, 1.0, reference="holdout", rng=SEED).data
+    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, seed=SEED).data
+    noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED).data
     assert clear.equals(table)
     assert noisy["x"].min() >= table["x"].min()
     assert noisy["x"].max() <= table["x"].max()
@@ -80,7 +80,7 @@ def test_long_runs_of_large_whole_numbers_are_exact(run: Any, holes: bool) -> No
 def test_times_are_exact_to_the_nanosecond() -> None:
     ticks = 1_700_000_000_123_456_789 + np.arange(ROWS)
     frame = pl.DataFrame({"x": pl.Series(ticks).cast(pl.Datetime("ns"))})
-    clear = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=frame, rng=SEED)
+    clear = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=frame, seed=SEED)
     assert clear.schema["x"] == Datetime(resolution="nanosecond")
     assert clear.data.equals(frame)
 
@@ -93,8 +93,8 @@ def test_wide_columns_stay_finite(spread: Any, holes: bool, kind: Any) -> None:
     table = pa.table({"x": pa.array(spread, mask=mask)})
     schema = None if kind is None else {"x": kind}
     for epsilon in (1.0, NO_NOISE):
-        noisy = dipriv.privatize(table, epsilon, reference="holdout", schema=schema, rng=SEED).data
-        clear = dipriv.privatize(table, epsilon, reference="holdout", public=table, schema=schema, rng=SEED).data
+        noisy = dipriv.privatize(table, epsilon, reference="holdout", schema=schema, seed=SEED).data
+        clear = dipriv.privatize(table, epsilon, reference="holdout", public=table, schema=schema, seed=SEED).data
         for released in (noisy, clear):
             assert released.schema == table.schema
             present = released["x"].drop_null().to_numpy()
@@ -104,7 +104,7 @@ def test_wide_columns_stay_finite(spread: Any, holes: bool, kind: Any) -> None:
 
 def test_zero_has_no_sign() -> None:
     frame = pd.DataFrame({"x": np.arange(ROWS, dtype=np.float64) - 20})
-    released = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=frame, rng=SEED)
+    released = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=frame, seed=SEED)
     assert released.schema["x"] == Discrete(step=1)
     assert not np.signbit(released.data["x"][released.data["x"] == 0]).any()
     assert 0 in released.data["x"].tolist()
@@ -113,9 +113,9 @@ def test_zero_has_no_sign() -> None:
 def test_huge_numbers_keep_their_law() -> None:
     """Scaled by a power of two, a column is released as the scaled release."""
     frame = pd.DataFrame({"x": np.where(NORMAL > 1, 1.0, NORMAL)})
-    plain = dipriv.privatize(frame, 1.0, reference="holdout", schema={"x": Mixed(atoms=(1.0,))}, rng=SEED).data
+    plain = dipriv.privatize(frame, 1.0, reference="holdout", schema={"x": Mixed(atoms=(1.0,))}, seed=SEED).data
     scaled = {"x": Mixed(atoms=(2.0**1020,))}
-    huge = dipriv.privatize(frame * 2.0**1020, 1.0, reference="holdout", schema=scaled, rng=SEED).data
+    huge = dipriv.privatize(frame * 2.0**1020, 1.0, reference="holdout", schema=scaled, seed=SEED).data
     assert np.array_equal(huge["x"] == 2.0**1020, plain["x"] == 1.0)
     np.testing.assert_array_equal(huge["x"], plain["x"] * 2.0**1020)
 
@@ -126,8 +126,8 @@ TEXTS = ["", " ", "a" * 1_000_000, "a\0b", "\N{SNOWMAN}", "\U0001f600", "\n", "n
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 def test_odd_texts_are_texts(library: Any) -> None:
     table = library({"x": repeated(TEXTS)})
-    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, rng=SEED).data
-    noisy = dipriv.privatize(table, 1.0, reference="holdout", rng=SEED).data
+    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, seed=SEED).data
+    noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED).data
     assert list(map(str, clear["x"])) == repeated(TEXTS)
     assert set(map(str, noisy["x"])) == set(TEXTS)
 
@@ -140,7 +140,7 @@ def test_long_decimals_keep_the_digits_of_a_double(digits: int) -> None:
     ends = [Decimal(sign * int("9" * digits)) for sign in (1, -1)]
     cells = repeated([*ends, Decimal(-1), Decimal(0), Decimal(DIGITS[:digits])])
     table = pa.table({"x": pa.array(cells, pa.decimal128(digits, 0))})
-    released = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, rng=SEED).data
+    released = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, seed=SEED).data
     released.validate(full=True)
     for before, after in zip(cells, released["x"].to_pylist(), strict=True):
         assert abs(after - before) <= abs(before) / 2**51
@@ -159,7 +159,7 @@ LAWS = [
 @pytest.mark.parametrize(("column", "scale"), LAWS, ids=lambda case: str(getattr(case, "type", case)))
 def test_a_law_wider_than_the_type_ends_where_the_type_ends(column: pa.Array, scale: float) -> None:
     table = pa.table({"x": column})
-    released = dipriv.privatize(table, 1.0, reference=Known(stats.norm(0, scale)), rng=SEED).data
+    released = dipriv.privatize(table, 1.0, reference=Known(stats.norm(0, scale)), seed=SEED).data
     released.validate(full=True)
     assert released.schema == table.schema
     cells = released["x"].to_pylist()
@@ -170,14 +170,14 @@ def test_a_law_wider_than_the_type_ends_where_the_type_ends(column: pa.Array, sc
 
 def test_numpy_times_beyond_their_type_are_not_nulls() -> None:
     frame = pd.DataFrame({"x": pd.to_datetime(["2020-01-01"] * ROWS)})
-    released = dipriv.privatize(frame, 1.0, reference=Known(stats.norm(0, 1e30)), rng=SEED).data
+    released = dipriv.privatize(frame, 1.0, reference=Known(stats.norm(0, 1e30)), seed=SEED).data
     assert released["x"].notna().all()
 
 
 @pytest.mark.parametrize(("fitted", "given"), [("float64", "int8"), ("float64", "float16"), ("float64", "uint8")])
 def test_rows_of_a_narrower_type_than_the_reference_saturate(fitted: str, given: str) -> None:
     reference = (NORMAL * 1e6)[:, np.newaxis].astype(fitted)
-    dip = dipriv.DIP(1.0, reference="holdout", rng=SEED).fit(reference)
+    dip = dipriv.DIP(1.0, reference="holdout", seed=SEED).fit(reference)
     released = dip.transform(np.ones((ROWS, 1), dtype=given))
     ends = np.finfo(given) if given == "float16" else np.iinfo(given)
     assert released.dtype == given

@@ -18,9 +18,9 @@ table = pa.table({
     "null": pa.array(rng.normal(size=n).astype("f4"), mask=rng.random(n) < 0.2), "who": np.arange(n) // 6,
 })
 columns = [["real"], ["count"], ["label"], ["null"], ["real", "count", "label", "null"]]
-parts = [dipriv.privatize(table.select(c), 1.0, reference="holdout", rng=1).data for c in columns]
+parts = [dipriv.privatize(table.select(c), 1.0, reference="holdout", seed=1).data for c in columns]
 grouped = dipriv.references.Grouped(by="who", first=3)
-parts.append(dipriv.privatize(table.select(["who", "real"]), 1.0, reference=grouped, rng=1).data)
+parts.append(dipriv.privatize(table.select(["who", "real"]), 1.0, reference=grouped, seed=1).data)
 for part in parts:
     for column in part.columns:
         print(column.to_pylist())
@@ -50,7 +50,7 @@ def test_compilation_is_announced_once_and_only_when_it_happens(tmp_path: Path) 
 import logging, numpy as np, dipriv
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 for _ in range(2):
-    dipriv.privatize(np.arange(200.0).reshape(-1, 1), 1.0, reference="holdout", rng=1)
+    dipriv.privatize(np.arange(200.0).reshape(-1, 1), 1.0, reference="holdout", seed=1)
 """
     said = []
     for _ in range(2):

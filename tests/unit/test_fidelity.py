@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dipriv
-from dipriv import fidelity
-from dipriv.codecs import Cells
-from dipriv.codecs.protocol import PRESENT
-from dipriv.fidelity import _drawn, correlation_of, expected_fidelity, kappa_of
-from dipriv.fitting import Fitted
+from dipriv._columns import PRESENT, ColumnValues
+from dipriv._random.bits import source
 from dipriv.kernels import JointKernel, Optimal, OptimalJoint
 from dipriv.mechanism import Chain, compose, decode
-from dipriv.randomness import source
-from dipriv.references import Grouped, GroupedCubes, Independent, Known, LevelsLaw, Mixture
+from dipriv.references import Grouped, GroupedBoxes, Independent, Known, LevelsDistribution, Mixture
+from dipriv.release import fidelity
+from dipriv.release.fidelity import _drawn, correlation_of, expected_fidelity, kappa_of
+from dipriv.release.fitting import FittedMechanism
 from dipriv.schema import Categorical, Discrete
 from tests.support import ALARM, uniform_rows
 
@@ -66,7 +65,7 @@ def bound(sd: float, n: int, drawn: int | None, tests: int = 1) -> float:
     return float(stats.norm.isf(ALARM / 2 / tests)) * sd * math.sqrt(1 / n + (1 / drawn if drawn else 0))
 
 
-def fitted_of(release: dipriv.Release) -> Fitted:
+def fitted_of(release: dipriv.Release) -> FittedMechanism:
     assert release.fitted is not None
     return release.fitted
 
@@ -103,14 +102,16 @@ def test_a_known_law_keeps_what_is_expected(name: str, kernel: str, epsilon: flo
     given, law, summed = LAWS[name]
     z = law.rvs(size=N, random_state=1)
     release, other = (
-        dipriv.privatize(pd.DataFrame({"z": z}), e, reference=Known(given), kernel=kernel, rng=2)
+        dipriv.privatize(pd.DataFrame({"z": z}), e, reference=Known(given), kernel=kernel, seed=2)
         for e in (epsilon, 3 * epsilon)
     )
     found, sd = correlation(z, release.data["z"].to_numpy())
     allowed = bound(sd, N, None if summed else rows_drawn(1))
     assert abs(release.fidelity["z"] - found) < allowed
     assert abs(release.fidelity["z"] - correlation(z, other.data["z"].to_numpy())[0]) > allowed  # control: another ε
-    assert correlation_of(Cells(z), Cells(release.data["z"].to_numpy())) == pytest.approx(found, abs=1e-12)
+    assert correlation_of(ColumnValues(z), ColumnValues(release.data["z"].to_numpy())) == pytest.approx(
+        found, abs=1e-12
+    )
 
 
 @EVERY_KERNEL
@@ -118,7 +119,7 @@ def test_two_dependent_columns_keep_what_is_expected(kernel: str) -> None:
     law = stats.multivariate_normal([1, -2], [[4.0, 1.5], [1.5, 1.0]])
     frame = pd.DataFrame(law.rvs(N, random_state=3), columns=["a", "b"])
     release, other = (
-        dipriv.privatize(frame, epsilon, reference=Known(law), kernel=kernel, rng=4) for epsilon in (3.0, 5.0)
+        dipriv.privatize(frame, epsilon, reference=Known(law), kernel=kernel, seed=4) for epsilon in (3.0, 5.0)
     )
     for name in ("a", "b"):
         found, sd = correlation(frame[name].to_numpy(), release.data[name].to_numpy())
@@ -137,7 +138,7 @@ def test_the_sums_are_the_limit_of_the_draws(kernel: Any) -> None:
     """Columns of levels, summed up exactly, against rows drawn through the same reference and kernel."""
     law = Known({"a": stats.poisson(3), "b": LEVELS, "c": stats.bernoulli(0.3)})
     frame = pd.DataFrame({"a": [1, 2], "b": [0, 1], "c": [0, 1]})
-    fitted = fitted_of(dipriv.privatize(frame, 3.0, reference=law, kernel=kernel, rng=1))
+    fitted = fitted_of(dipriv.privatize(frame, 3.0, reference=law, kernel=kernel, seed=1))
     exact = expected_fidelity(fitted)
     assert list(exact) == ["a", "b", "c"]
     before, after = _drawn(fitted)
@@ -151,19 +152,19 @@ def test_the_sums_are_the_limit_of_the_draws(kernel: Any) -> None:
 
 def test_the_drawn_numbers_are_the_same_each_time() -> None:
     frame = pd.DataFrame(np.random.default_rng(5).normal(size=(300, 2)), columns=["a", "b"])
-    release = dipriv.privatize(frame, 2.0, kernel="optimal", rng=None)
+    release = dipriv.privatize(frame, 2.0, kernel="optimal", seed=None)
     assert expected_fidelity(fitted_of(release)) == expected_fidelity(fitted_of(release)) == release.fidelity
 
 
 # learned references: rows are drawn from the reference itself, where the promise is exact
 
 
-def through(fitted: Fitted, n: int, seed: int) -> tuple[list[Cells], list[Cells]]:
+def through(fitted: FittedMechanism, n: int, seed: int) -> tuple[list[ColumnValues], list[ColumnValues]]:
     """Rows of the fitted reference, and what the mechanism makes of them: from cells to cells, as in a release."""
     u = np.clip(uniform_rows(n, len(fitted.order), seed), 2.0**-53, 1 - 2.0**-53)
     codecs, reference = tuple(column.codec for column in fitted.columns), fitted.reference
     mechanism = compose(codecs, reference, fitted.kernel, fitted.order)
-    if isinstance(reference, GroupedCubes):
+    if isinstance(reference, GroupedBoxes):
         reference = reference.at(np.arange(n) % (len(reference.cubes.starts) - 1))
         mechanism = Chain(codecs, reference, fitted.kernel, fitted.order)
     v = np.empty_like(u)
@@ -172,16 +173,16 @@ def through(fitted: Fitted, n: int, seed: int) -> tuple[list[Cells], list[Cells]
     return before, mechanism.privatize(before, source(seed + 1))
 
 
-def present(cells: Cells) -> NDArray[np.bool_]:
+def present(cells: ColumnValues) -> NDArray[np.bool_]:
     return np.ones(len(cells), dtype=bool) if cells.missing is None else np.asarray(cells.missing == PRESENT)
 
 
-def codes(cells: Cells) -> NDArray[Any]:
+def codes(cells: ColumnValues) -> NDArray[Any]:
     missing = cells.missing
     return cells.values if missing is None else np.where(present(cells), cells.values, -1.0 - missing)
 
 
-def check_on_reference(fitted: Fitted, summed: bool = False, n: int = N) -> None:
+def check_on_reference(fitted: FittedMechanism, summed: bool = False, n: int = N) -> None:
     """Every column's expected fidelity is the one measured."""
     before, after = through(fitted, n, seed=10)
     drawn = None if summed else rows_drawn(len(fitted.order))
@@ -222,10 +223,11 @@ FRAME = table(np.random.default_rng(6), 4000)
 @EVERY_KERNEL
 @pytest.mark.parametrize("name", ALL)
 def test_a_private_reference_of_one_column_keeps_what_is_expected(name: str, kernel: str) -> None:
-    fitted = fitted_of(dipriv.privatize(FRAME[[name]], 4.0, kernel=kernel, rng=1))
+    fitted = fitted_of(dipriv.privatize(FRAME[[name]], 4.0, kernel=kernel, seed=1))
     check_on_reference(fitted, summed=name in ("label", "null"))
     told, doubled = (
-        expected_fidelity(fitted_of(dipriv.privatize(FRAME[[name]], e, kernel=kernel, rng=1)))[name] for e in (4.0, 8.0)
+        expected_fidelity(fitted_of(dipriv.privatize(FRAME[[name]], e, kernel=kernel, seed=1)))[name]
+        for e in (4.0, 8.0)
     )
     assert doubled > told > 0.05
 
@@ -234,7 +236,7 @@ def test_a_private_reference_of_one_column_keeps_what_is_expected(name: str, ker
 @pytest.mark.parametrize("reference", ["private", "holdout"])
 def test_a_reference_of_many_columns_keeps_what_is_expected(reference: str, kernel: str) -> None:
     """Hold-outs are the paper's boxes, which keep the first column alone."""
-    fitted = fitted_of(dipriv.privatize(FRAME, 8.0, reference=reference, kernel=kernel, rng=1))
+    fitted = fitted_of(dipriv.privatize(FRAME, 8.0, reference=reference, kernel=kernel, seed=1))
     check_on_reference(fitted, n=50_000)
     told = expected_fidelity(fitted)
     assert list(told) == list(FRAME.columns)
@@ -251,10 +253,10 @@ def test_groups_keep_what_is_expected(kernel: str) -> None:
     rng = np.random.default_rng(7)
     who = np.repeat(np.arange(40), 30)
     frame = pd.DataFrame({"who": who, "z": rng.normal(who / 20, 1.0)})
-    release = dipriv.privatize(frame, 2.0, reference=Grouped(by="who", first=15), kernel=kernel, keep=["who"], rng=1)
+    release = dipriv.privatize(frame, 2.0, reference=Grouped(by="who", first=15), kernel=kernel, keep=["who"], seed=1)
     check_on_reference(fitted_of(release))
     assert release.fidelity.keys() == {"z"}
-    alone = dipriv.privatize(frame[["z"]], 2.0, reference="holdout", kernel=kernel, rng=1)
+    alone = dipriv.privatize(frame[["z"]], 2.0, reference="holdout", kernel=kernel, seed=1)
     assert release.fidelity["z"] > alone.fidelity["z"]  # control
 
 
@@ -266,7 +268,7 @@ def test_the_private_promise_is_kept_on_the_rows_themselves(kernel: str) -> None
     n = 200_000
     z = np.where(np.random.default_rng(8).random(n) < 0.3, "yes", "no")
     schema = {"z": Categorical(levels=("no", "yes"))}
-    release = dipriv.privatize(pd.DataFrame({"z": z}), 2.0, kernel=kernel, schema=schema, rng=9)
+    release = dipriv.privatize(pd.DataFrame({"z": z}), 2.0, kernel=kernel, schema=schema, seed=9)
     found, sd = kappa(z, release.data["z"].to_numpy())
     share = fitted_of(release).reference.laws[0].probabilities
     assert abs(share[-1] - np.mean(z == "yes")) < 1e-3
@@ -288,7 +290,7 @@ def test_the_private_promise_is_kept_on_the_rows_themselves(kernel: str) -> None
     ids=["one level", "one label", "one number beside others"],
 )
 def test_a_column_that_is_always_the_same_has_no_fidelity(frame: pd.DataFrame, schema: Any, kernel: str) -> None:
-    release = dipriv.privatize(frame, 1.0, reference="holdout", kernel=kernel, schema=schema, rng=1)
+    release = dipriv.privatize(frame, 1.0, reference="holdout", kernel=kernel, schema=schema, seed=1)
     assert math.isnan(release.fidelity["z"])
     assert all(math.isfinite(value) for name, value in release.fidelity.items() if name != "z")
 
@@ -302,7 +304,7 @@ def test_huge_levels_are_levels(reference: str, kernel: str) -> None:
         frame = pd.DataFrame({"z": np.repeat([0.0, unit, -unit], 400)})
         schema = {"z": Discrete(levels=(-unit, 0.0, unit))}
         found.append(
-            dipriv.privatize(frame, 4.0, reference=reference, kernel=kernel, schema=schema, rng=1).fidelity["z"]
+            dipriv.privatize(frame, 4.0, reference=reference, kernel=kernel, schema=schema, seed=1).fidelity["z"]
         )
     assert found[0] > 0.4
     assert found[1] == pytest.approx(found[0], rel=1e-6)
@@ -310,7 +312,7 @@ def test_huge_levels_are_levels(reference: str, kernel: str) -> None:
 
 def test_cells_without_a_pair_have_no_correlation() -> None:
     gap = np.array([1, 1, 0], dtype=np.uint8)
-    assert math.isnan(correlation_of(Cells(np.arange(3), gap), Cells(np.arange(3), 1 - gap)))
+    assert math.isnan(correlation_of(ColumnValues(np.arange(3), gap), ColumnValues(np.arange(3), 1 - gap)))
 
 
 @EVERY_KERNEL
@@ -318,8 +320,8 @@ def test_nothing_but_nulls_has_no_fidelity(kernel: str) -> None:
     """A table with nulls alone has such a law, learned privately, about every third time."""
     frame = pd.DataFrame({"z": pd.array([1, 2, None] * 300, dtype="Int64")})
     schema = {"z": Discrete(levels=(1, 2))}
-    fitted = fitted_of(dipriv.privatize(frame, 4.0, reference="holdout", kernel=kernel, schema=schema, rng=1))
-    nulls = Independent((LevelsLaw(np.array([1.0, 0.0, 0.0]), -1.0),))
+    fitted = fitted_of(dipriv.privatize(frame, 4.0, reference="holdout", kernel=kernel, schema=schema, seed=1))
+    nulls = Independent((LevelsDistribution(np.array([1.0, 0.0, 0.0]), -1.0),))
     assert expected_fidelity(fitted)["z"] > 0.1
     assert math.isnan(expected_fidelity(replace(fitted, reference=nulls))["z"])
 
@@ -327,23 +329,25 @@ def test_nothing_but_nulls_has_no_fidelity(kernel: str) -> None:
 def test_measures_of_cells() -> None:
     gap = np.array([0, 0, 1, 0, 0], dtype=np.uint8)
     x, y = np.array([1, 2, 900, 4, 5]), np.array([2, 4, 7, 8, 10])
-    assert correlation_of(Cells(x, gap), Cells(y)) == pytest.approx(1.0)
-    assert correlation_of(Cells(x), Cells(y, gap)) == pytest.approx(1.0)
-    assert correlation_of(Cells(x), Cells(y)) < 0.9
-    assert correlation_of(Cells(x * 1e305), Cells(y * -1e-305)) == pytest.approx(-correlation_of(Cells(x), Cells(y)))
-    assert math.isnan(correlation_of(Cells(np.ones(5)), Cells(y)))
+    assert correlation_of(ColumnValues(x, gap), ColumnValues(y)) == pytest.approx(1.0)
+    assert correlation_of(ColumnValues(x), ColumnValues(y, gap)) == pytest.approx(1.0)
+    assert correlation_of(ColumnValues(x), ColumnValues(y)) < 0.9
+    assert correlation_of(ColumnValues(x * 1e305), ColumnValues(y * -1e-305)) == pytest.approx(
+        -correlation_of(ColumnValues(x), ColumnValues(y))
+    )
+    assert math.isnan(correlation_of(ColumnValues(np.ones(5)), ColumnValues(y)))
     labels = np.array([0, 0, 1, 1])
-    assert kappa_of(Cells(labels), Cells(labels)) == 1.0
-    assert kappa_of(Cells(labels), Cells(1 - labels)) == -1.0
-    assert kappa_of(Cells(labels), Cells(np.array([0, 1, 0, 1]))) == 0.0
+    assert kappa_of(ColumnValues(labels), ColumnValues(labels)) == 1.0
+    assert kappa_of(ColumnValues(labels), ColumnValues(1 - labels)) == -1.0
+    assert kappa_of(ColumnValues(labels), ColumnValues(np.array([0, 1, 0, 1]))) == 0.0
     null = np.array([0, 0, 0, 1], dtype=np.uint8)
-    assert kappa_of(Cells(labels, null), Cells(labels, null)) == 1.0
-    assert kappa_of(Cells(labels, null), Cells(labels)) == pytest.approx((0.75 - 3 / 8) / (1 - 3 / 8))
-    assert math.isnan(kappa_of(Cells(np.zeros(3)), Cells(np.zeros(3))))
+    assert kappa_of(ColumnValues(labels, null), ColumnValues(labels, null)) == 1.0
+    assert kappa_of(ColumnValues(labels, null), ColumnValues(labels)) == pytest.approx((0.75 - 3 / 8) / (1 - 3 / 8))
+    assert math.isnan(kappa_of(ColumnValues(np.zeros(3)), ColumnValues(np.zeros(3))))
 
 
 def test_a_release_without_a_mechanism_promises_nothing() -> None:
-    release = dipriv.privatize(FRAME[["real"]], 1.0, kernel="laplace", rng=1)
+    release = dipriv.privatize(FRAME[["real"]], 1.0, kernel="laplace", seed=1)
     assert dipriv.Release(release.data, release.guarantee, release.schema, release.released).fidelity == {}
 
 
@@ -369,7 +373,7 @@ def test_fidelity_undoes_attenuation(law: Any, draw: Callable[..., Any], kernel:
     x = draw(rng, N)
     y = 1 + 2.0 * x + rng.normal(size=N) * (1 + 0.3 * np.cos(x))
     release = dipriv.privatize(
-        pd.DataFrame({"x": x, "y": y}), 2.0, reference=Known(law), kernel=kernel, keep=["y"], rng=12
+        pd.DataFrame({"x": x, "y": y}), 2.0, reference=Known(law), kernel=kernel, keep=["y"], seed=12
     )
     seen = release.data["x"].to_numpy().astype(np.float64)
     centred = seen - seen.mean()

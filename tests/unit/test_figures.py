@@ -7,15 +7,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from research.figures import CONTINUALIZATION, FLOWCHART, GRID, MIXED, encoded_sample, journey, steps
+from research.protocol import Drawing
 from scipy import stats
 
-from dipriv.codecs import Cells, MixedLine, RealCodec
-from dipriv.experiments.figures import CONTINUALIZATION, FLOWCHART, GRID, MIXED, encoded_sample, journey, steps
-from dipriv.experiments.protocol import Drawing
+from dipriv._columns import ColumnValues
+from dipriv._random.bits import source
+from dipriv.codecs import AtomsLine, RealCodec
 from dipriv.kernels import Laplace, noisy_uniform_cdf
 from dipriv.mechanism import Chain
-from dipriv.randomness import source
-from dipriv.references import ContinuousLaw, Cubes, Independent, Mixture
+from dipriv.references import Boxes, ContinuousDistribution, Independent, Mixture
 
 DRAWINGS = (FLOWCHART, CONTINUALIZATION, MIXED, GRID)
 
@@ -34,16 +35,16 @@ def test_a_drawing_is_well_formed_and_always_the_same(drawing: Drawing, tmp_path
 
 
 def test_the_flowchart_ends_with_what_the_mechanism_releases() -> None:
-    law, z = ContinuousLaw(stats.expon()), stats.expon().rvs(500, random_state=np.random.default_rng(0))
+    law, z = ContinuousDistribution(stats.expon()), stats.expon().rvs(500, random_state=np.random.default_rng(0))
     at = steps(z, law, source(5))
-    codec = RealCodec(MixedLine.around(np.empty(0)), np.dtype(np.float64))
+    codec = RealCodec(AtomsLine.around(np.empty(0)), np.dtype(np.float64))
     chain = Chain((codec,), Independent((law,)), Laplace().build(1.0, ["z"]), (0,))
-    np.testing.assert_array_equal(at.released, chain.privatize([Cells(z)], source(5))[0].values)
-    assert not np.array_equal(at.released, chain.privatize([Cells(z)], source(6))[0].values)
+    np.testing.assert_array_equal(at.released, chain.privatize([ColumnValues(z)], source(5))[0].values)
+    assert not np.array_equal(at.released, chain.privatize([ColumnValues(z)], source(6))[0].values)
 
 
 def test_the_flowchart_shows_the_noise_that_the_kernel_added() -> None:
-    law, z = ContinuousLaw(stats.expon()), stats.expon().rvs(500, random_state=np.random.default_rng(0))
+    law, z = ContinuousDistribution(stats.expon()), stats.expon().rvs(500, random_state=np.random.default_rng(0))
     at = steps(z, law, source(5))
     off = np.abs(noisy_uniform_cdf(at.noisy, 1.0) - at.flat)
     assert off.max() < 2.0**-40  # the kernel rounds u to steps of 2^-40, and the density of U + e is below 1/2
@@ -52,7 +53,7 @@ def test_the_flowchart_shows_the_noise_that_the_kernel_added() -> None:
 
 def test_an_atom_is_spread_over_the_interval_squeezed_in_for_it() -> None:
     law = Mixture({0.0: 0.4}, stats.norm())
-    line = MixedLine.around(np.zeros(1), law.kind.unit or 1.0)
+    line = AtomsLine.around(np.zeros(1), law.kind.unit or 1.0)
     z, v = encoded_sample(law, RealCodec(line, np.dtype(np.float64)), 1000)
     inside = (v > line.shifts[0]) & (v <= line.shifts[1])
     np.testing.assert_array_equal(inside, z == 0)
@@ -61,7 +62,7 @@ def test_an_atom_is_spread_over_the_interval_squeezed_in_for_it() -> None:
 
 def test_a_row_is_released_into_a_box() -> None:
     points = np.array([[1.0, 3.0], [2.0, 1.0], [3.0, 5.0], [4.0, 2.0], [5.0, 4.0]])  # so every box is a unit square
-    cubes = Cubes.build(points, np.full(2, -np.inf), edge="paper")
+    cubes = Boxes.build(points, np.full(2, -np.inf), edge="paper")
     way = journey(cubes, np.array([0.5, 2.25]), source(1))
     np.testing.assert_allclose(way.u, [0.1, 0.25])
     assert np.ceil(way.released).tolist() in points.tolist()

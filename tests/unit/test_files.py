@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dipriv.errors import InputError
-from dipriv.files import Sink, Source, write_text
+from dipriv.sources.files import Sink, Source, write_text
 from tests.unit.refusal import refused
 
 MARKER = "zq7-marker-xv"
@@ -139,7 +139,7 @@ FULL = """
 import resource, signal, sys
 import numpy as np, pyarrow as pa
 from dipriv.errors import InputError
-from dipriv.files import Sink
+from dipriv.sources.files import Sink
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

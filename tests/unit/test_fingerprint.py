@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dipriv
-from dipriv.fingerprint import Fingerprint
+from dipriv.sources._fingerprint import Fingerprint
 from tests.unit.refusal import SECRET, refused
 
 KEY = bytes(range(32))

@@ -21,8 +21,9 @@ from benchmarks.fuzz.mutate import VALUES, mutate_bytes, mutate_plain
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dipriv import Schema, local
+from dipriv import Schema
 from dipriv.errors import DiprivError
+from dipriv.release import local
 
 EXAMPLES = {"ledger": 60, "privatize": 25}
 """Of the slow ones; of the others 300."""

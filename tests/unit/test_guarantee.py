@@ -50,7 +50,7 @@ def test_groups_name_whom_they_do_not_protect() -> None:
 
 
 def test_a_seed_takes_the_guarantee_away() -> None:
-    said = dipriv.privatize(FRAME[["a"]], 1.0, reference="holdout", rng=1).guarantee
+    said = dipriv.privatize(FRAME[["a"]], 1.0, reference="holdout", seed=1).guarantee
     assert not said.secure_randomness
     assert "NOT PRIVATE: SEEDED" in str(said)
     assert "SEEDED" not in str(dipriv.privatize(FRAME[["a"]], 1.0, reference="holdout").guarantee)

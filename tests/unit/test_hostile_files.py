@@ -31,18 +31,21 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv import files, foreign, local, state
-from dipriv.arrow import distinct_labels
+from dipriv import _serialization as state
+from dipriv._atomic_write import create, write_atomic
+from dipriv._sinks.csv_injection import formulas_in
+from dipriv._tables.arrow import distinct_labels
 from dipriv.cli import app
-from dipriv.engines.sources import open_source
-from dipriv.errors import InputError, SchemaError
-from dipriv.files import NOTE, Sink, Source
-from dipriv.formulas import formulas_in
-from dipriv.ledger import Ledger, LedgerError
-from dipriv.notes import read_note
-from dipriv.publish import Request, publish
+from dipriv.errors import InputError, LedgerError, SchemaError
+from dipriv.guarantee.sidecar import read_note
+from dipriv.ledger import Ledger
 from dipriv.references import Known, Mixture
-from dipriv.writing import create, write_whole
+from dipriv.release import local
+from dipriv.release.publish import Request, publish
+from dipriv.sources import _untrusted as foreign
+from dipriv.sources import files
+from dipriv.sources.batches import open_source
+from dipriv.sources.files import NOTE, Sink, Source
 
 Plain = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -56,8 +59,8 @@ PEOPLE = pd.DataFrame(
 )
 FITS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "boxes": (["age", "pay"], {"public": PEOPLE, "kernel": "laplace"}),
-    "network": (["age", "city"], {"rng": 1, "kernel": "laplace"}),
-    "joint": (["age", "city"], {"rng": 1}),
+    "network": (["age", "city"], {"seed": 1, "kernel": "laplace"}),
+    "joint": (["age", "city"], {"seed": 1}),
     "labels": (["city"], {"public": PEOPLE}),
     "gamma": (["pay"], {"reference": Known(stats.gamma(2.0, scale=3.0)), "kernel": "laplace"}),
     "counts": (["age"], {"reference": Known(stats.poisson(2)), "kernel": "laplace"}),
@@ -271,7 +274,7 @@ LAWS = {
 @pytest.mark.parametrize("name", LAWS)
 def test_laws_of_other_names(name: Any, exported: dict[str, bytes]) -> None:
     plain, arrays = opened(exported["gamma"])
-    first(plain, "ContinuousLaw")["dist"]["law"] = name
+    first(plain, "ContinuousDistribution")["dist"]["law"] = name
     with little():
         refuses(closed(plain, arrays), LAWS[name])
 
@@ -294,7 +297,7 @@ def test_laws_of_other_names(name: Any, exported: dict[str, bytes]) -> None:
 )
 def test_laws_with_other_parameters(args: Any, exported: dict[str, bytes]) -> None:
     plain, arrays = opened(exported["gamma"])
-    first(plain, "ContinuousLaw")["dist"] |= {"args": args, "kwds": {"pairs": []}}
+    first(plain, "ContinuousDistribution")["dist"] |= {"args": args, "kwds": {"pairs": []}}
     refuses(closed(plain, arrays))
 
 
@@ -364,10 +367,10 @@ UNSOUND: list[tuple[str, str, Callable[[Any, Arrays], None]]] = [
     ("boxes", "Cubes", put("Cubes", "rest", at((0, 0, 0), -np.inf))),
     ("boxes", "Cubes", put("Cubes", "edges", lambda a: np.append(a, a))),
     ("boxes", "fit together", put("Cubes", "rest", lambda a: np.concatenate([a, a], axis=1))),
-    ("boxes", "NullsCodec", say("NullsCodec", width=0.0)),
-    ("boxes", "NullsCodec", say("NullsCodec", missing={"tuple": [7]})),
-    ("boxes", "NullsCodec", say("NullsCodec", low=-math.inf)),
-    ("boxes", "MixedLine", put("MixedLine", "shifts", lambda a: np.append(a, a[-1]))),
+    ("boxes", "MissingCodec", say("MissingCodec", width=0.0)),
+    ("boxes", "MissingCodec", say("MissingCodec", missing={"tuple": [7]})),
+    ("boxes", "MissingCodec", say("MissingCodec", low=-math.inf)),
+    ("boxes", "AtomsLine", put("AtomsLine", "shifts", lambda a: np.append(a, a[-1]))),
     ("boxes", "LevelsCodec", put("LevelsCodec", "levels", lambda a: a[::-1].copy())),
     ("boxes", "LevelsCodec", put("LevelsCodec", "levels", lambda a: a[:0])),
     ("boxes", "FittedColumn", put("LevelsCodec", "levels", lambda a: a.astype(np.int32))),
@@ -378,27 +381,27 @@ UNSOUND: list[tuple[str, str, Callable[[Any, Arrays], None]]] = [
     ("network", "Node", put("Node", "tables", lambda a: a[:, :-1].copy())),
     ("network", "Network", put("Node", "tables", lambda a: np.concatenate([a, a]))),
     ("network", "Network", say("Node", parents={"tuple": [1]})),
-    ("network", "CellsCodec", put("CellsCodec", "sizes", lambda a: a * 0)),
-    ("network", "CellsCodec", put("CellsCodec", "sizes", lambda a: a + np.uint64(2**63))),
-    ("network", "CellsCodec", put("CellsCodec", "starts", lambda a: a[::-1].copy())),
-    ("network", "StepsLine", say("StepsLine", whole=0)),
-    ("network", "StepsLine", say("StepsLine", whole=2**40)),
-    ("network", "StepsLine", say("StepsLine", last=2**63)),
-    ("network", "RanksCodec", put("RanksCodec", "order", lambda a: a * 0)),
-    ("network", "RanksCodec", put("RanksCodec", "order", lambda a: a + 1)),
-    ("labels", "LevelsLaw", put("LevelsLaw", "probabilities", lambda a: -a)),
-    ("labels", "LevelsLaw", put("LevelsLaw", "probabilities", lambda a: a * 2)),
-    ("labels", "LevelsLaw", put("LevelsLaw", "probabilities", at(0, np.nan))),
-    ("labels", "fit together", put("LevelsLaw", "probabilities", lambda a: np.append(a, 0.0))),
+    ("network", "BinnedCodec", put("BinnedCodec", "sizes", lambda a: a * 0)),
+    ("network", "BinnedCodec", put("BinnedCodec", "sizes", lambda a: a + np.uint64(2**63))),
+    ("network", "BinnedCodec", put("BinnedCodec", "starts", lambda a: a[::-1].copy())),
+    ("network", "GridCodes", say("GridCodes", whole=0)),
+    ("network", "GridCodes", say("GridCodes", whole=2**40)),
+    ("network", "GridCodes", say("GridCodes", last=2**63)),
+    ("network", "RankedLevelsCodec", put("RankedLevelsCodec", "order", lambda a: a * 0)),
+    ("network", "RankedLevelsCodec", put("RankedLevelsCodec", "order", lambda a: a + 1)),
+    ("labels", "LevelsDistribution", put("LevelsDistribution", "probabilities", lambda a: -a)),
+    ("labels", "LevelsDistribution", put("LevelsDistribution", "probabilities", lambda a: a * 2)),
+    ("labels", "LevelsDistribution", put("LevelsDistribution", "probabilities", at(0, np.nan))),
+    ("labels", "fit together", put("LevelsDistribution", "probabilities", lambda a: np.append(a, 0.0))),
     ("labels", "FittedColumn", put("LevelsCodec", "levels", lambda a: a + np.int32(5))),
     ("labels", "FittedColumn", lambda plain, _: first(plain, "FittedColumn")["labels"].update(labels=["a", "a", "b"])),
     ("labels", "FittedColumn", lambda plain, _: first(plain, "FittedColumn")["labels"].update(labels=["a", None, "b"])),
     ("labels", "FittedColumn", say("FittedColumn", labels=None)),
     ("labels", NOT_OURS, lambda plain, _: first(plain, "FittedColumn")["labels"].update(labels=["a", {}, "b"])),
     ("labels", NOT_OURS, lambda plain, _: first(plain, "FittedColumn")["labels"].update(labels=["\ud800"])),
-    ("counts", "IntegerLaw", put("IntegerLaw", "cumulative", lambda a: a[::-1].copy())),
-    ("counts", "IntegerLaw", put("IntegerLaw", "cumulative", lambda a: a * 0.5)),
-    ("counts", "IntegerLaw", say("IntegerLaw", start=2**60)),
+    ("counts", "IntegerDistribution", put("IntegerDistribution", "cumulative", lambda a: a[::-1].copy())),
+    ("counts", "IntegerDistribution", put("IntegerDistribution", "cumulative", lambda a: a * 0.5)),
+    ("counts", "IntegerDistribution", say("IntegerDistribution", start=2**60)),
     ("counts", "LatticeCodec", say("LatticeCodec", whole=0)),
     ("counts", "LatticeCodec", say("LatticeCodec", low=math.nan)),
     ("counts", "LatticeCodec", say("LatticeCodec", origin=2**70)),
@@ -441,7 +444,7 @@ def test_a_guide_in_the_file_leads_nowhere(exported: dict[str, bytes]) -> None:
     plain, arrays = opened(exported["boxes"])
     name = first(plain, "Guide")["starts"]["array"]
     arrays[name] = arrays[name] + np.asarray(10**6, dtype=arrays[name].dtype)  # beyond all boxes
-    crafted, true = local.read(closed(plain, arrays), rng=3), local.read(exported["boxes"], rng=3)
+    crafted, true = local.read(closed(plain, arrays), seed=3), local.read(exported["boxes"], seed=3)
     pd.testing.assert_frame_equal(crafted.privatize(PEOPLE[["age", "pay"]]), true.privatize(PEOPLE[["age", "pay"]]))
 
 
@@ -565,7 +568,7 @@ def test_what_is_not_a_file_of_a_reasonable_size(kind: str, tmp_path: Path, expo
     elif kind == "large":
         place.write_bytes(exported["gamma"])
     with pytest.raises(InputError, match=r"is not a file|more than 100 bytes"):
-        local.load(place, largest=100)
+        local.load_local(place, largest=100)
 
 
 def test_what_was_exported_is_loaded(exported: dict[str, bytes]) -> None:
@@ -581,7 +584,7 @@ def test_labels_of_times_are_exported(tmp_path: Path) -> None:
     days = pd.to_datetime(["2020-01-01", "2020-01-02"])
     frame = pd.DataFrame({"day": pd.Categorical(RNG.choice(days, 50), categories=days)})
     dipriv.DIP(1.0, public=frame).fit(frame).export_local(tmp_path / "r")
-    loaded = local.load(tmp_path / "r")
+    loaded = local.load_local(tmp_path / "r")
     assert set(loaded.privatize(frame)["day"]) <= set(days)
 
 
@@ -967,7 +970,7 @@ def test_exports_schemas_and_notes_replace_links(tmp_path: Path, exported: dict[
         lambda path: local.save(path, loaded.fitted, loaded.guarantee),
         dipriv.Schema({"a": dipriv.Continuous()}).save,
         lambda path: files.write_text(path, "text"),
-        lambda path: write_whole(path, b"bytes"),
+        lambda path: write_atomic(path, b"bytes"),
     )
     for number, write in enumerate(writers):
         target, link = tmp_path / f"target{number}.json", tmp_path / f"link{number}.json"

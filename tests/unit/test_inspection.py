@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dipriv
-from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError, tables
-from dipriv.identifying import EXPECTED_REPEATS
+from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError
+from dipriv._tables import frames as tables
+from dipriv._tables.identifiers import EXPECTED_REPEATS
 from dipriv.inspection import MOST_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
 from tests.support import ALARM, data_folder
 from tests.unit.refusal import NUMBER, SECRET, refused
@@ -302,7 +303,7 @@ def test_a_draft_is_accepted_as_it_is() -> None:
         schema = Schema.from_toml(inspection.schema_toml())
         assert dict(schema) == unwarned(inspection)
         assert set(schema) == set(tables.read(table).names)
-        dipriv.privatize(table, 1.0, reference="holdout", schema=schema, rng=1)
+        dipriv.privatize(table, 1.0, reference="holdout", schema=schema, seed=1)
 
 
 AWKWARD = st.text("aZ0 .=#[]\"'\\\n\r\té漢\x00\x1b\x7f\x85\u2028\U0001f600", max_size=8)

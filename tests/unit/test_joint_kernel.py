@@ -15,18 +15,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from dipriv._arrays import FloatArray, Words
+from dipriv._random.bits import Draws, source
 from dipriv.errors import InputError
-from dipriv.kernels.optimal import joint_flips
-from dipriv.kernels.optimal.joint import JointKernel, default_bits, integer_weights, move_cells
-from dipriv.kernels.optimal.joint_flips import (
-    FlipTables,
-    draw_flips,
-    draw_flips_exactly,
-    flip_exactly,
-    flip_rows,
-    locate,
-)
-from dipriv.randomness import Draws, FloatArray, Words, source
+from dipriv.kernels._joint import sampler as joint_flips
+from dipriv.kernels._joint.kernel import JointKernel, default_bits, integer_weights, move_cells
+from dipriv.kernels._joint.sampler import FlipTables, draw_flips, draw_flips_exactly, flip_exactly, flip_rows, locate
 from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows
 
 LAWS = [
@@ -193,7 +187,7 @@ def test_law_on_cuts_is_the_integral_over_cells_and_what_is_sampled() -> None:
     cuts = np.array([0.0, 0.07, 0.3, 0.5, 0.77, 1.0])
     v = kernel.perturb(u := uniform_rows(n, 3, seed=31), draws(32, n))
     for column in range(3):
-        law = kernel.law_on(column, cuts)
+        law = kernel.joint_probabilities(column, cuts)
         expected = np.zeros((5, 5))
         for i, j, c, b in itertools.product(range(5), range(5), range(8), range(8)):
             there = max(0.0, min(cuts[i + 1], (c + 1) / 8) - max(cuts[i], c / 8))
@@ -204,7 +198,7 @@ def test_law_on_cuts_is_the_integral_over_cells_and_what_is_sampled() -> None:
         np.testing.assert_allclose(law.sum(axis=1), np.diff(cuts), rtol=1e-13)
         seen, *_ = np.histogram2d(u[:, column], v[:, column], bins=(cuts, cuts))
         assert chi_square_tail(seen.ravel(), law.ravel()) > ALARM
-        other = best(3.3, [2, 1, 0], 3).law_on(1 - column if column < 2 else 0, cuts)
+        other = best(3.3, [2, 1, 0], 3).joint_probabilities(1 - column if column < 2 else 0, cuts)
         assert chi_square_tail(seen.ravel(), other.ravel()) < ALARM  # control
 
 

@@ -19,10 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dipriv
-from dipriv.account import Account
-from dipriv.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON
-from dipriv.ledger import BudgetError, Dataset, Entry, Ledger, LedgerError, Preview, database
-from dipriv.ledger.entries import as_name, check_name, exact, round_down, round_up
+from dipriv.errors import BudgetError, LedgerError
+from dipriv.guarantee.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON
+from dipriv.ledger import Dataset, DatasetState, Ledger, ReleaseRequest, database
+from dipriv.ledger.values import as_name, check_name, exact, round_down, round_up
+from dipriv.release.accounting import Account
 from tests.unit.postgres import Server
 from tests.unit.refusal import SECRET, refused
 
@@ -44,9 +45,9 @@ def table(
     suggestion: str | None = None,
     after: tuple[bytes, ...] = (),
 ) -> Account:
-    """A table of this content, as `open_account` brings it to the ledger; its first rows are those of `after`."""
+    """A table of this content, as `identify` brings it to the ledger; its first rows are those of `after`."""
     known = ledger.preview(name=name, fingerprint=content, suggestion=suggestion)
-    return Account(ledger, known, Entry(known.name, content, len(after) + 1, frozenset(after)))
+    return Account(ledger, known, ReleaseRequest(known.name, content, len(after) + 1, frozenset(after)))
 
 
 def enter(at_door: Account, epsilon: float = 1.0) -> int:
@@ -88,10 +89,10 @@ def test_a_table_is_recognized_by_its_content_or_its_name(ledger: Ledger) -> Non
 
 
 def test_looking_registers_nothing(ledger: Ledger) -> None:
-    assert table(ledger, b"a", "pepole").known == Preview("pepole")
-    assert table(ledger, b"a", suggestion="pepole").known == Preview("pepole")
+    assert table(ledger, b"a", "pepole").known == DatasetState("pepole")
+    assert table(ledger, b"a", suggestion="pepole").known == DatasetState("pepole")
     enter(table(ledger, b"a", "people"))
-    assert table(ledger, b"b", "pepole").known == Preview("pepole")
+    assert table(ledger, b"b", "pepole").known == DatasetState("pepole")
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
 
 
@@ -129,7 +130,7 @@ def test_a_second_name_for_the_same_table_is_refused(ledger: Ledger) -> None:
     for other in ("others", "new name"):
         words = "known as data set 'people'", "Use the name 'people'"
         refused(BudgetError, *words, call=partial(table, ledger, b"a", other))
-        refused(BudgetError, *words, call=partial(ledger.enter, Entry(other, b"a", 1), 1.0, promise()))
+        refused(BudgetError, *words, call=partial(ledger.enter, ReleaseRequest(other, b"a", 1), 1.0, promise()))
     found = [(dataset.name, dataset.releases) for dataset in ledger.datasets()]
     assert found == [("others", 1), ("people", 1)]  # a refusal registers nothing
 
@@ -156,7 +157,7 @@ def test_a_refused_release_enters_nothing(ledger: Ledger) -> None:
 def test_names_that_cannot_be_told_apart_or_printed_are_refused(file: Ledger, name: str) -> None:
     refused(dipriv.InputError, "name of the data set", call=lambda: file.set_budget(name, 1.0))
     refused(dipriv.InputError, call=lambda: table(file, b"a", name, "x"))
-    refused(dipriv.InputError, call=lambda: file.enter(Entry(name, b"a", 1), 1.0, promise()))
+    refused(dipriv.InputError, call=lambda: file.enter(ReleaseRequest(name, b"a", 1), 1.0, promise()))
     refused(dipriv.InputError, call=lambda: file.dataset(name))
     refused(dipriv.InputError, call=lambda: spend(file, name, 1.0))
     assert file.datasets() == []
@@ -246,7 +247,9 @@ def test_what_is_no_epsilon_is_no_budget_and_no_release(file: Ledger, epsilon: f
     file.set_budget("people", 1.0)
     refused(dipriv.InputError, "epsilon", call=lambda: file.set_budget("people", epsilon))
     refused(dipriv.InputError, "epsilon", call=lambda: file.reserve("people", epsilon, promise()))
-    refused(dipriv.InputError, "epsilon", call=lambda: file.enter(Entry("people", b"a", 1), epsilon, promise()))
+    refused(
+        dipriv.InputError, "epsilon", call=lambda: file.enter(ReleaseRequest("people", b"a", 1), epsilon, promise())
+    )
 
 
 def test_less_than_the_guarantee_says_cannot_be_reserved(file: Ledger) -> None:

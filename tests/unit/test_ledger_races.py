@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from dipriv.ledger import BudgetError, Ledger, Preview
+from dipriv.errors import BudgetError
+from dipriv.ledger import DatasetState, Ledger
 from tests.unit.postgres import Server
 from tests.unit.racers import BUDGET, EPSILON, KEY, PROCESSES, PROMISE, SHARE, held_out
 
@@ -115,7 +116,7 @@ def test_opening_a_ledger_again_keeps_the_locks_of_this_process(tmp_path: Path) 
             assert subprocess.run(outside, capture_output=True, check=False).returncode == 0
 
 
-def look(ledger: Ledger, name: str) -> Preview:
+def look(ledger: Ledger, name: str) -> DatasetState:
     return ledger.preview(name=None, fingerprint=held_out(name).fingerprint, suggestion=None)
 
 
@@ -129,7 +130,7 @@ def test_killed_between_enter_and_commit_it_stays_entered(url: str) -> None:
         (record,) = ledger.records("people")
         assert (record.number, record.state, record.epsilon, record.finished) == (number, "reserved", EPSILON, None)
         assert ledger.dataset("people").spent == EPSILON
-        assert look(ledger, "people") == Preview("people", 1, SHARE, None, KEY, ((1, b"people"),))
+        assert look(ledger, "people") == DatasetState("people", 1, SHARE, None, KEY, ((1, b"people"),))
         assert ledger.enter(held_out("people"), EPSILON, PROMISE) > number
 
 
@@ -148,7 +149,7 @@ def test_killed_at_any_moment_all_of_a_release_is_entered_or_nothing(tmp_path: P
             assert told <= set(numbers)
             assert 0 <= len(numbers) - len(told) <= killed  # spent, but not yet told
             for name in names:
-                assert look(ledger, name) == Preview(name, 1, SHARE, None, KEY, ((1, name.encode()),))
+                assert look(ledger, name) == DatasetState(name, 1, SHARE, None, KEY, ((1, name.encode()),))
         assert len(told) > 4
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

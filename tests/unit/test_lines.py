@@ -10,36 +10,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dipriv.codecs.lines import BitsLine, Line, Octaves, StepsLine
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, Octaves, OrderedCodes
 
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 DAY = 86_400 * 10**9
 WHOLES = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
-BITS: dict[str, BitsLine] = {
-    "float64": BitsLine.of(F64),
-    "float32": BitsLine.of(F32),
-    "float64 from 0": BitsLine.of(F64, lower=0.0),
-    "float64 in (-3, 1e300)": BitsLine.of(F64, -3.0, 1e300),
-    "float64 in one octave": BitsLine.of(F64, 1.0, 1.75),
-    "float64 below 0": BitsLine.of(F64, upper=-1e-300),
-    "float64 subnormal": BitsLine.of(F64, -5e-324, 1e-310),
-    "float32 in (-0.5, 7)": BitsLine.of(F32, -0.5, 7.0),
+BITS: dict[str, FloatBitCodes] = {
+    "float64": FloatBitCodes.of(F64),
+    "float32": FloatBitCodes.of(F32),
+    "float64 from 0": FloatBitCodes.of(F64, lower=0.0),
+    "float64 in (-3, 1e300)": FloatBitCodes.of(F64, -3.0, 1e300),
+    "float64 in one octave": FloatBitCodes.of(F64, 1.0, 1.75),
+    "float64 below 0": FloatBitCodes.of(F64, upper=-1e-300),
+    "float64 subnormal": FloatBitCodes.of(F64, -5e-324, 1e-310),
+    "float32 in (-0.5, 7)": FloatBitCodes.of(F32, -0.5, 7.0),
 }
-STEPS: dict[str, StepsLine] = {
-    **{str(dtype): StepsLine.of(dtype) for dtype in WHOLES},
-    "int8 by 7": StepsLine.of(np.dtype(np.int8), 7),
-    "int8 by 100": StepsLine.of(np.dtype(np.int8), 100),
-    "uint8 by 200": StepsLine.of(np.dtype(np.uint8), 200),
-    "int16 in (-5, 900)": StepsLine.of(np.dtype(np.int16), lower=-5, upper=900),
-    "int64 days": StepsLine.of(np.dtype(np.int64), DAY),
-    "int64 weeks": StepsLine.of(np.dtype(np.int64), 7 * DAY),
-    "uint64 by 2": StepsLine.of(np.dtype(np.uint64), 2),
-    "uint64 in (10, 1e6)": StepsLine.of(np.dtype(np.uint64), lower=10, upper=1e6),
-    "float64 cents": StepsLine.of(F64, 1, 100),
-    "float64 quarters": StepsLine.of(F64, 25, 100),
-    "float64 fives": StepsLine.of(F64, 5),
-    "float64 whole in (0, 99)": StepsLine.of(F64, lower=0.0, upper=99.0),
-    "float32 cents": StepsLine.of(F32, 1, 100),
+STEPS: dict[str, GridCodes] = {
+    **{str(dtype): GridCodes.of(dtype) for dtype in WHOLES},
+    "int8 by 7": GridCodes.of(np.dtype(np.int8), 7),
+    "int8 by 100": GridCodes.of(np.dtype(np.int8), 100),
+    "uint8 by 200": GridCodes.of(np.dtype(np.uint8), 200),
+    "int16 in (-5, 900)": GridCodes.of(np.dtype(np.int16), lower=-5, upper=900),
+    "int64 days": GridCodes.of(np.dtype(np.int64), DAY),
+    "int64 weeks": GridCodes.of(np.dtype(np.int64), 7 * DAY),
+    "uint64 by 2": GridCodes.of(np.dtype(np.uint64), 2),
+    "uint64 in (10, 1e6)": GridCodes.of(np.dtype(np.uint64), lower=10, upper=1e6),
+    "float64 cents": GridCodes.of(F64, 1, 100),
+    "float64 quarters": GridCodes.of(F64, 25, 100),
+    "float64 fives": GridCodes.of(F64, 5),
+    "float64 whole in (0, 99)": GridCodes.of(F64, lower=0.0, upper=99.0),
+    "float32 cents": GridCodes.of(F32, 1, 100),
 }
 LINES: dict[str, Any] = BITS | STEPS
 every_line = pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
@@ -65,7 +65,7 @@ def many_values(line: Any, seed: int = 1) -> NDArray[Any]:
     return np.sort(np.concatenate([bits, powers, powers - dtype.type(1), ends, on_line]))
 
 
-def many_codes(line: Line, seed: int = 1) -> NDArray[np.int64]:
+def many_codes(line: OrderedCodes, seed: int = 1) -> NDArray[np.int64]:
     """Distinct codes: both ends, starts of octaves, and random ones, evenly and near each end and zero."""
     rng = np.random.default_rng(seed)
     anywhere = rng.integers(line.first, line.last, 1000, endpoint=True)
@@ -75,7 +75,7 @@ def many_codes(line: Line, seed: int = 1) -> NDArray[np.int64]:
     return np.unique(np.concatenate([anywhere, *near, zero, line.octaves.starts, [line.first, line.last]]))
 
 
-def any_codes(line: Line) -> st.SearchStrategy[NDArray[np.int64]]:
+def any_codes(line: OrderedCodes) -> st.SearchStrategy[NDArray[np.int64]]:
     inside = st.integers(line.first, line.last) | st.sampled_from([line.first, line.last])
     return st.lists(inside, min_size=2, max_size=30).map(lambda found: np.unique(np.array(found, dtype=np.int64)))
 
@@ -100,7 +100,7 @@ def test_any_two_reals_have_codes_in_their_order(name: str, one: float, other: f
 
 
 @every_bits
-def test_every_floating_point_number_has_a_code_of_its_own(line: BitsLine) -> None:
+def test_every_floating_point_number_has_a_code_of_its_own(line: FloatBitCodes) -> None:
     codes = many_codes(line)
     values = line.to_values(codes)
     assert values.dtype == line.dtype
@@ -113,7 +113,7 @@ def test_every_floating_point_number_has_a_code_of_its_own(line: BitsLine) -> No
 
 
 @every_steps
-def test_every_multiple_of_a_step_has_a_code_of_its_own(line: StepsLine) -> None:
+def test_every_multiple_of_a_step_has_a_code_of_its_own(line: GridCodes) -> None:
     """Among reals as far as they are exact: float64 to 2^45 steps, float32 to 2^20."""
     codes = many_codes(line)
     if line.dtype.kind == "f":
@@ -128,7 +128,7 @@ def test_every_multiple_of_a_step_has_a_code_of_its_own(line: StepsLine) -> None
 
 
 @every_steps
-def test_values_between_steps_go_to_the_nearest(line: StepsLine) -> None:
+def test_values_between_steps_go_to_the_nearest(line: GridCodes) -> None:
     values = many_values(line)
     back = line.to_values(line.to_codes(values))
     low, high = line.to_values(np.array([line.first, line.last])).tolist()
@@ -141,7 +141,7 @@ def test_values_between_steps_go_to_the_nearest(line: StepsLine) -> None:
 @pytest.mark.parametrize("dtype", WHOLES, ids=str)
 def test_the_extremes_of_a_type_are_on_its_line(dtype: np.dtype[Any]) -> None:
     info = np.iinfo(dtype)
-    line = StepsLine.of(dtype)
+    line = GridCodes.of(dtype)
     values = np.array([info.min, info.max, 0, 1, info.max - 1], dtype=dtype)
     assert np.array_equal(line.to_values(line.to_codes(values)), values)
     assert line.last - line.first == int(info.max) - int(info.min)
@@ -150,7 +150,7 @@ def test_the_extremes_of_a_type_are_on_its_line(dtype: np.dtype[Any]) -> None:
 @pytest.mark.parametrize("dtype", [F64, F32], ids=str)
 def test_infinities_and_zeros_have_a_place(dtype: np.dtype[Any]) -> None:
     info = np.finfo(dtype)
-    line = BitsLine.of(dtype)
+    line = FloatBitCodes.of(dtype)
     odd = np.array([-np.inf, np.inf, -0.0, 0.0, info.smallest_subnormal, -info.smallest_subnormal], dtype=dtype)
     codes = line.to_codes(odd)
     assert codes.tolist() == [line.first, line.last, 0, 0, 1, -1]
@@ -160,7 +160,7 @@ def test_infinities_and_zeros_have_a_place(dtype: np.dtype[Any]) -> None:
 
 @every_line
 def test_not_a_number_has_some_place_too(line: Any) -> None:
-    if line.dtype.kind == "f" and isinstance(line, BitsLine):
+    if line.dtype.kind == "f" and isinstance(line, FloatBitCodes):
         codes = line.to_codes(np.array([np.nan, -np.nan], dtype=line.dtype))
         assert np.all((codes >= line.first) & (codes <= line.last))
 
@@ -168,7 +168,7 @@ def test_not_a_number_has_some_place_too(line: Any) -> None:
 @pytest.mark.parametrize("dtype", WHOLES, ids=str)
 def test_reals_find_their_place_among_whole_numbers(dtype: np.dtype[Any]) -> None:
     """An estimator fitted on whole numbers may be given the same numbers as reals."""
-    line = StepsLine.of(dtype)
+    line = GridCodes.of(dtype)
     whole = np.array([0, 5, 100, 127], dtype=dtype)
     assert np.array_equal(line.to_codes(whole.astype(np.float64)), line.to_codes(whole))
     wild = line.to_codes(np.array([-np.inf, -1e300, -7.0, 2.4, 2.6, 1e300, np.inf]))
@@ -194,7 +194,7 @@ def test_an_octave_has_one_sign_and_one_power_of_two(line: Any) -> None:
     octaves = line.octaves
     ends = np.append(octaves.starts[1:] - 1, line.last)
     for codes in (octaves.starts, ends):
-        if isinstance(line, BitsLine):
+        if isinstance(line, FloatBitCodes):
             values = line.to_values(codes).astype(np.float64)
             mantissas, powers = np.frexp(values)
             below = np.finfo(line.dtype).minexp - 1  # all numbers below the smallest normal one make up one octave
@@ -242,7 +242,7 @@ def test_halving_ends_at_every_code(name: str, data: st.DataObject) -> None:
 
 
 def test_ordinary_magnitudes_are_met_first() -> None:
-    line = BitsLine.of(F64)
+    line = FloatBitCodes.of(F64)
 
     def halvings(value: float) -> int:
         code = int(line.to_codes(np.array([value]))[0])
@@ -262,7 +262,7 @@ def test_ordinary_magnitudes_are_met_first() -> None:
 @given(st.floats(-1e300, 1e300), st.floats(0, 1e300), st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_declared_bounds_of_reals_are_kept(lower: float, width: float, values: list[float]) -> None:
     upper = lower + width
-    line = BitsLine.of(F64, lower, upper)
+    line = FloatBitCodes.of(F64, lower, upper)
     assert line.to_values(np.array([line.first, line.last])).tolist() == [lower, upper]
     back = line.to_values(line.to_codes(np.array(values)))
     assert np.array_equal(back, np.clip(values, lower, upper))
@@ -274,7 +274,7 @@ def test_declared_bounds_of_whole_numbers_are_kept(
     dtype: np.dtype[Any], whole: int, lower: float, width: float
 ) -> None:
     """All multiples of the step inside the bounds and the type, and no others."""
-    line = StepsLine.of(dtype, whole, 1, lower, lower + width)
+    line = GridCodes.of(dtype, whole, 1, lower, lower + width)
     info = np.iinfo(dtype)
     low, high = max(lower, info.min), min(lower + width, info.max)
     inside = [n for n in (line.first - 1, line.first, line.last, line.last + 1) if low <= n * whole <= high]
@@ -289,7 +289,7 @@ def test_declared_bounds_of_whole_numbers_are_kept(
 def test_bounds_beyond_the_type_leave_a_line_of_its_values(
     dtype: np.dtype[Any], lower: float | None, upper: float | None
 ) -> None:
-    line = StepsLine.of(dtype, lower=lower, upper=upper)
+    line = GridCodes.of(dtype, lower=lower, upper=upper)
     codes = line.to_codes(np.array([0, 5, 100], dtype=dtype))
     assert np.all((codes >= line.first) & (codes <= line.last))
     assert line.to_values(codes).dtype == dtype

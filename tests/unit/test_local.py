@@ -13,6 +13,8 @@ import pytest
 from scipy import stats
 
 import dipriv
+from dipriv._random import bits
+from dipriv._tables import frames
 from dipriv.references import Empirical, Grouped, Known, Mixture, Parametric
 from dipriv.schema import Categorical
 from tests.support import dkw, ks
@@ -32,9 +34,9 @@ PUBLIC = pd.DataFrame(
 RECORD = {"age": 44, "pay": 1.25, "sex": "f", "city": None, "born": dt.datetime(1999, 5, 1), "ok": True}
 
 
-def exported(path: Path, frame: pd.DataFrame = PUBLIC, **parameters: object) -> dipriv.local.Local:
+def exported(path: Path, frame: pd.DataFrame = PUBLIC, **parameters: object) -> dipriv.LocalReference:
     dipriv.DIP(2.0, **parameters).fit(frame).export_local(path / "reference.dipriv")  # type: ignore[arg-type]
-    return dipriv.local.load(path / "reference.dipriv")
+    return dipriv.load_local(path / "reference.dipriv")
 
 
 def test_one_record_comes_back_as_a_record(tmp_path: Path) -> None:
@@ -91,9 +93,9 @@ def test_loading_gives_the_same_mechanism(tmp_path: Path, recipe: Known | Parame
     frame = pd.DataFrame({"z": RNG.poisson(3, 300)})
     dip = dipriv.DIP(2.0, reference=recipe, public=None if isinstance(recipe, Known) else frame).fit(frame)
     dip.export_local(tmp_path / "r.dipriv")
-    local = dipriv.local.load(tmp_path / "r.dipriv", rng=5)
+    local = dipriv.load_local(tmp_path / "r.dipriv", seed=5)
     assert not local.guarantee.secure_randomness
-    expected = dip.fitted_.release(dipriv.tables.read(frame), (), dipriv.randomness.source(5))
+    expected = dip.fitted_.release(frames.read(frame), (), bits.source(5))
     pd.testing.assert_frame_equal(local.privatize(frame), expected)
 
 
@@ -125,7 +127,7 @@ def test_records_that_do_not_fit_are_refused(tmp_path: Path, record: dict[str, o
 def test_files_that_are_not_ours_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "r.dipriv").write_bytes(content)
     with pytest.raises(dipriv.InputError, match="not a file that dipriv exported"):
-        dipriv.local.load(tmp_path / "r.dipriv")
+        dipriv.load_local(tmp_path / "r.dipriv")
 
 
 def test_a_crafted_file_cannot_name_code(tmp_path: Path) -> None:
@@ -135,4 +137,4 @@ def test_a_crafted_file_cannot_name_code(tmp_path: Path) -> None:
         manifest = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
         np.savez(tmp_path / "r.npz", manifest=manifest)
         with pytest.raises(dipriv.InputError):
-            dipriv.local.load(tmp_path / "r.npz")
+            dipriv.load_local(tmp_path / "r.npz")

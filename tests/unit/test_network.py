@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
 from dipriv.references import Network, Node
-from dipriv.references.network import Groups
+from dipriv.references._models.network import Groups
 from tests.support import ALARM, chi_square_tail, dkw, ks_uniform, uniform_rows
 
 N = 200_000

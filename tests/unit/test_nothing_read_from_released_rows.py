@@ -12,6 +12,8 @@ import pytest
 from scipy import stats
 
 import dipriv
+from dipriv._random import bits
+from dipriv._tables import frames
 from dipriv.references import Grouped, Known, Mixture, Parametric
 from dipriv.schema import Categorical
 
@@ -51,18 +53,18 @@ def swapped(row: int) -> pd.DataFrame:
 @pytest.mark.parametrize("columns", [*([name] for name in STRANGE), list(STRANGE)], ids="-".join)
 @pytest.mark.parametrize("path", ["holdout", "public", "fit"])
 def test_another_row_changes_no_other_release(columns: list[str], path: str) -> None:
-    split = dipriv.Split.new(0.4, bits=dipriv.randomness.source(1))
-    row = int(np.flatnonzero(~split.held_out(dipriv.tables.read(FRAME)))[5])
+    split = dipriv.Split.new(0.4, bits=bits.source(1))
+    row = int(np.flatnonzero(~split.held_out(frames.read(FRAME)))[5])
     released = []
     for frame in (FRAME[columns], swapped(row)[columns]):
         if path == "holdout":
-            release = dipriv.privatize(frame, 1.0, reference="holdout", split=split, rng=2)
+            release = dipriv.privatize(frame, 1.0, reference="holdout", split=split, seed=2)
             released.append((release.data, release.guarantee, release.schema))
         elif path == "public":
-            release = dipriv.privatize(frame, 1.0, public=FRAME, rng=2)
+            release = dipriv.privatize(frame, 1.0, public=FRAME, seed=2)
             released.append((release.data, release.guarantee, release.schema))
         else:
-            dip = dipriv.DIP(1.0, reference="holdout", rng=2).fit(FRAME[columns].iloc[:100])
+            dip = dipriv.DIP(1.0, reference="holdout", seed=2).fit(FRAME[columns].iloc[:100])
             released.append((dip.transform(frame), dip.guarantee_, dip.schema_))
     (data, *facts), (other, *others) = released
     assert facts == others
@@ -73,7 +75,7 @@ def test_another_row_changes_no_other_release(columns: list[str], path: str) -> 
 def test_strange_cells_never_come_out() -> None:
     frame = swapped(7).astype({"label": "category"})
     for seed in range(5):
-        release = dipriv.privatize(frame, 1e6, public=FRAME, rng=seed)
+        release = dipriv.privatize(frame, 1e6, public=FRAME, seed=seed)
         assert "SECRET" not in release.data["text"].tolist()
         assert "other" not in release.data["label"].tolist()
         assert release.data["cents"].mul(100).round(6).mod(1).eq(0).all()
@@ -99,7 +101,7 @@ def test_an_exported_reference_has_the_public_tables_labels_only(tmp_path: Path)
     assert b"other" not in manifest
     assert "SECRET" not in repr(dip.fitted_)
     assert dip.transform(private)["label"].dtype == private["label"].dtype
-    assert dipriv.local.load(tmp_path / "reference").privatize({"label": "x", "text": "a"})["label"] in ("x", "y")
+    assert dipriv.load_local(tmp_path / "reference").privatize({"label": "x", "text": "a"})["label"] in ("x", "y")
 
 
 def test_a_law_is_not_cut_at_the_reference_rows() -> None:
@@ -118,7 +120,7 @@ def test_a_mixture_keeps_its_parts_at_any_scale(scale: float) -> None:
     n = 50_000
     law = Mixture({0.0: 0.3}, stats.expon(scale=scale))
     frame = pd.DataFrame({"z": np.where(RNG.random(n) < 0.3, 0.0, RNG.exponential(scale, n))})
-    released = dipriv.privatize(frame, 1.0, reference=Known(law), rng=1).data["z"]
+    released = dipriv.privatize(frame, 1.0, reference=Known(law), seed=1).data["z"]
     assert stats.binomtest(int((released == 0).sum()), n, 0.3).pvalue > 1e-6
     assert stats.kstest(released[released > 0], stats.expon(scale=scale).cdf).pvalue > 1e-6
 

@@ -18,26 +18,27 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv import state
+from dipriv import _serialization as state
+from dipriv._coordinates import Partition, UniformCoordinate, equal_parts
+from dipriv._random import bits
+from dipriv._tables import frames
 from dipriv.codecs import LevelsCodec
 from dipriv.errors import InputError
-from dipriv.fitting import Fitted, margins_of
 from dipriv.kernels import (
     ColumnsKernel,
     JointKernel,
     Kernel,
-    KernelRecipe,
+    KernelSpec,
     Laplace,
     LaplaceKernel,
-    Margin,
     Optimal,
     OptimalColumns,
     OptimalJoint,
 )
-from dipriv.kernels.margins import Partition, equal_parts
 from dipriv.ledger import Ledger
 from dipriv.mechanism import Levels
 from dipriv.references import Known, Private
+from dipriv.release.fitting import FittedMechanism, coordinates_of
 from dipriv.schema import Categorical, Discrete
 from tests.support import ALARM, dkw, draws, ks_uniform, uniform_rows
 from tests.unit.refusal import refused
@@ -52,7 +53,7 @@ def names(p: int) -> list[str]:
 
 
 def fidelity(kernel: Kernel, column: int = 0, part: Partition = FINE) -> float:
-    return part.fidelity(kernel.law_on(column, part.cuts))
+    return part.fidelity(kernel.joint_probabilities(column, part.cuts))
 
 
 def mean_fidelity(kernel: Kernel, p: int) -> float:
@@ -75,7 +76,7 @@ def numbers_in(kernel: Kernel) -> object:
 
 
 def test_each_kind_of_noise_has_its_place() -> None:
-    binary = Margin("c0", np.array([0.2, 0.8]), np.array([0.0, 1.0]))
+    binary = UniformCoordinate("c0", np.array([0.2, 0.8]), np.array([0.0, 1.0]))
     assert isinstance(Optimal().build(1.0, names(10)), JointKernel)
     assert isinstance(Optimal().build(1.0, names(1)), ColumnsKernel)
     assert isinstance(Optimal().build(400.0, names(1)), LaplaceKernel)  # finer than any cells
@@ -86,7 +87,7 @@ def test_each_kind_of_noise_has_its_place() -> None:
 @pytest.mark.parametrize("p", COLUMNS)
 def test_what_is_chosen_keeps_at_least_as_much_as_every_other(p: int) -> None:
     """Most of all never less than the paper's noise. The candidates are built and rated here, one by one."""
-    recipes: list[KernelRecipe] = [Laplace(), OptimalColumns(), *([OptimalJoint()] if p > 1 else [])]
+    recipes: list[KernelSpec] = [Laplace(), OptimalColumns(), *([OptimalJoint()] if p > 1 else [])]
     for epsilon in BUDGETS:
         chosen = mean_fidelity(Optimal().build(epsilon, names(p)), p)
         others = [mean_fidelity(recipe.build(epsilon, names(p)), p) for recipe in recipes]
@@ -111,7 +112,7 @@ def test_fidelities_of_many_columns_reach_the_trial(epsilon: float) -> None:
 
 def test_two_columns_of_levels_are_weighed_by_their_own_fidelity() -> None:
     """Equal binary columns at ε = 4 keep tanh(1) each by themselves; the joint kernel takes levels for numbers."""
-    binary = [Margin(name, np.array([0.5, 0.5]), np.array([0.0, 1.0])) for name in ("a", "b")]
+    binary = [UniformCoordinate(name, np.array([0.5, 0.5]), np.array([0.0, 1.0])) for name in ("a", "b")]
     cells = binary[0].partition(2)
     rated = {
         recipe.describe(): fidelity(recipe.build(4.0, ["a", "b"], binary), 0, cells)
@@ -140,7 +141,7 @@ def test_with_a_known_law_the_rows_have_no_say(law: Any, kind: type | None) -> N
     rng = np.random.default_rng(1)
     tables = [rng.poisson(3, (50, width)), np.zeros((7, width), dtype=int), np.full((2, width), 900)]
     kernels = [
-        dipriv.privatize(pd.DataFrame(z, columns=names(width)), 1.5, reference=Known(law), kernel="optimal", rng=seed)
+        dipriv.privatize(pd.DataFrame(z, columns=names(width)), 1.5, reference=Known(law), kernel="optimal", seed=seed)
         for seed, z in enumerate(tables)
     ]
     found = [release.fitted.kernel for release in kernels if release.fitted is not None]
@@ -162,23 +163,23 @@ class Nothing:
 @pytest.mark.parametrize("columns", [["real"], ["count"], ["label"], ["real", "count", "label"]], ids=" ".join)
 @pytest.mark.parametrize("reference", ["private", "holdout"])
 def test_with_a_learned_reference_the_kernel_is_a_function_of_it(reference: str, columns: list[str]) -> None:
-    """`margins_of` gets along without rows, types and labels, and from its margins the same kernel is built again."""
+    """`coordinates_of` needs no rows, types or labels, and the same kernel is built again from its result."""
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(
         {"real": rng.normal(size=3000), "count": rng.poisson(3, 3000), "label": rng.choice(["a", "b", "c"], 3000)}
     )[columns]
-    fitted = dipriv.privatize(frame, 3.0, reference=reference, kernel="optimal", rng=3).fitted
+    fitted = dipriv.privatize(frame, 3.0, reference=reference, kernel="optimal", seed=3).fitted
     assert fitted is not None
     bare = [replace(column, facts=Nothing(), labels=None) for column in fitted.columns]  # type: ignore[arg-type]
-    margins = margins_of(bare, fitted.reference, fitted.order)
+    margins = coordinates_of(bare, fitted.reference, fitted.order)
     again = Optimal().build(fitted.kernel.epsilon, [margin.name for margin in margins], margins)
     assert numbers_in(again) == numbers_in(fitted.kernel)
     other = Optimal().build(1.01 * fitted.kernel.epsilon, [margin.name for margin in margins], margins)
     assert numbers_in(other) != numbers_in(fitted.kernel)  # control
 
 
-def fitted_by(frame: pd.DataFrame, epsilon: float, **options: Any) -> Fitted:
-    found = dipriv.privatize(frame, epsilon, rng=1, **options).fitted
+def fitted_by(frame: pd.DataFrame, epsilon: float, **options: Any) -> FittedMechanism:
+    found = dipriv.privatize(frame, epsilon, seed=1, **options).fitted
     assert found is not None
     return found
 
@@ -188,7 +189,7 @@ def fitted_by(frame: pd.DataFrame, epsilon: float, **options: Any) -> Fitted:
 
 @pytest.mark.parametrize("recipe", [OptimalColumns, OptimalJoint, Optimal], ids=lambda recipe: recipe.__name__)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_a_heavier_column_keeps_more(recipe: Callable[..., KernelRecipe], epsilon: float) -> None:
+def test_a_heavier_column_keeps_more(recipe: Callable[..., KernelSpec], epsilon: float) -> None:
     even = recipe({}).build(epsilon, names(3))
     heavy = recipe({"c1": 3.0}).build(epsilon, names(3))
     heavier = recipe({"c1": 3.0, "c2": 0.5}).build(epsilon, names(3))
@@ -264,10 +265,10 @@ DEAR = np.array([[0.0, 1.0, 50.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
 
 
 def test_a_cost_steers_the_noise() -> None:
-    margin = Margin("z", np.full(3, 1 / 3))
+    margin = UniformCoordinate("z", np.full(3, 1 / 3))
     plain, steered = (Optimal(costs=costs).build(1.0, ["z"], [margin]) for costs in ({}, {"z": DEAR}))
     part = Partition(np.full(3, 1 / 3), DEAR)
-    matrices = [3 * kernel.law_on(0, part.cuts) for kernel in (plain, steered)]
+    matrices = [3 * kernel.joint_probabilities(0, part.cuts) for kernel in (plain, steered)]
     assert matrices[0][0, 2] == pytest.approx(matrices[0][2, 0], rel=1e-6)
     assert matrices[1][0, 2] < matrices[0][0, 2] - 0.01
     assert matrices[1][2, 0] > matrices[1][0, 2] + 0.01  # not symmetric: the other way costs little
@@ -282,7 +283,7 @@ def test_a_cost_steers_a_whole_release() -> None:
     law = Known(stats.rv_discrete(values=([1, 2, 3], [1 / 3] * 3)))
     frame = pd.DataFrame({"z": np.full(n, 1)})
     third = [
-        float(np.mean(dipriv.privatize(frame, 1.0, reference=law, kernel=Optimal(costs=costs), rng=7).data["z"] == 3))
+        float(np.mean(dipriv.privatize(frame, 1.0, reference=law, kernel=Optimal(costs=costs), seed=7).data["z"] == 3))
         for costs in ({}, {"z": DEAR})
     ]
     error = stats.norm.isf(ALARM / 2) * math.sqrt(2 * 0.25 / n)
@@ -291,7 +292,7 @@ def test_a_cost_steers_a_whole_release() -> None:
 
 def test_missing_values_cost_the_most() -> None:
     """With a null for a level, or a level for a null, at the largest entry."""
-    margin = Margin("z", np.array([0.1, 0.3, 0.3, 0.3]), np.array([0.0, 1.0, 2.0, 3.0]), missing=1)
+    margin = UniformCoordinate("z", np.array([0.1, 0.3, 0.3, 0.3]), np.array([0.0, 1.0, 2.0, 3.0]), missing=1)
     whole = np.full((4, 4), 50.0)
     whole[0, 0], whole[1:, 1:] = 0.0, DEAR
     part = Partition(np.array([0.1, 0.3, 0.3, 0.3]), whole)
@@ -308,7 +309,7 @@ LEVELS = {"z": Categorical(levels=("a", "b", "c"))}
 CUBE = 1 - np.eye(3)
 
 
-def recipe_of(what: str, given: Any) -> KernelRecipe:
+def recipe_of(what: str, given: Any) -> KernelSpec:
     return Optimal(weights=given) if what == "weights" else Optimal(costs=given)
 
 
@@ -348,10 +349,10 @@ def recipe_of(what: str, given: Any) -> KernelRecipe:
 def test_wrong_weights_and_costs_are_refused_before_any_budget_is_spent(
     reference: str, what: str, given: Any, columns: list[str], needles: tuple[str, ...], tmp_path: Path
 ) -> None:
-    def release(kernel: KernelRecipe) -> None:
+    def release(kernel: KernelSpec) -> None:
         schema = {name: kind for name, kind in LEVELS.items() if name in columns}
         options: dict[str, Any] = {"reference": reference, "schema": schema, "ledger": tmp_path / "l.db"}
-        dipriv.privatize(FRAME[columns], 1.0, kernel=kernel, dataset="people", rng=1, **options)
+        dipriv.privatize(FRAME[columns], 1.0, kernel=kernel, dataset="people", seed=1, **options)
 
     refused(InputError, *needles, call=lambda: release(recipe_of(what, given)))
     with Ledger.open(tmp_path / "l.db") as ledger:
@@ -371,9 +372,9 @@ def test_a_learned_reference_does_not_surprise_the_check() -> None:
     schema: dict[str, Any] = {"z": LEVELS["z"], "n": Discrete(levels=(1, 2, 3))}
     for (name, kernel), seed in itertools.product(kernels.items(), range(3)):
         release = dipriv.privatize(
-            frame[[name]], 1.0, reference=Private(), kernel=kernel, schema={name: schema[name]}, rng=seed
+            frame[[name]], 1.0, reference=Private(), kernel=kernel, schema={name: schema[name]}, seed=seed
         )
-        assert isinstance(release.fitted, Fitted)
+        assert isinstance(release.fitted, FittedMechanism)
         assert isinstance(release.fitted.kernel, ColumnsKernel)
 
 
@@ -416,15 +417,15 @@ def edit(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -
 def test_a_loaded_kernel_releases_the_same_records(name: str, tmp_path: Path) -> None:
     path = tmp_path / "r.dipriv"
     dip = export(name, path)
-    expected = dip.fitted_.release(dipriv.tables.read(PLAIN), (), dipriv.randomness.source(5))
+    expected = dip.fitted_.release(frames.read(PLAIN), (), bits.source(5))
     for _ in range(2):
-        local = dipriv.local.load(path, rng=5)
+        local = dipriv.load_local(path, seed=5)
         assert numbers_in(local.fitted.kernel) == numbers_in(dip.fitted_.kernel)
         pd.testing.assert_frame_equal(local.privatize(PLAIN), expected)
         record = PLAIN.iloc[0].to_dict()
         assert local.privatize(record) == expected.iloc[0].to_dict()
         edit(path, lambda fields, arrays: None)  # a file that is only rewritten is the same
-    assert not dipriv.local.load(path, rng=6).privatize(PLAIN).equals(expected)  # control
+    assert not dipriv.load_local(path, seed=6).privatize(PLAIN).equals(expected)  # control
 
 
 def first_swap(fields: dict[str, Any]) -> dict[str, Any]:
@@ -558,7 +559,7 @@ def test_a_file_whose_order_leaves_a_column_out_is_refused(name: str, order: tup
     content = exported_content(name, tmp_path / "r.dipriv")
     (tmp_path / "r.dipriv").write_bytes(state.dump(content | {"order": order}))
     with pytest.raises(InputError):
-        dipriv.local.load(tmp_path / "r.dipriv")
+        dipriv.load_local(tmp_path / "r.dipriv")
 
 
 @pytest.mark.parametrize("name", EXPORTED)
@@ -570,7 +571,7 @@ def test_a_file_whose_guarantee_says_less_than_its_kernel_spends_is_refused(
     promised = replace(content["guarantee"], epsilon=epsilon)
     (tmp_path / "r.dipriv").write_bytes(state.dump(content | {"guarantee": promised}))
     with pytest.raises(InputError):
-        dipriv.local.load(tmp_path / "r.dipriv")
+        dipriv.load_local(tmp_path / "r.dipriv")
 
 
 def test_a_laplace_scale_below_zero_is_refused() -> None:
@@ -582,7 +583,11 @@ def test_a_laplace_scale_below_zero_is_refused() -> None:
 
 
 def test_a_codec_with_other_levels_than_the_matrix_is_refused() -> None:
-    matrix = OptimalColumns().build(1.0, ["z"], [Margin("z", np.array([0.5, 0.5]))]).on_levels(np.array([0.5, 0.5]))
+    matrix = (
+        OptimalColumns()
+        .build(1.0, ["z"], [UniformCoordinate("z", np.array([0.5, 0.5]))])
+        .on_levels(np.array([0.5, 0.5]))
+    )
     with pytest.raises(InputError, match="differ in their levels"):
         Levels(LevelsCodec(np.arange(4)), matrix)
 
@@ -601,7 +606,7 @@ def test_costs_are_in_the_order_of_the_schema(reference: str, values: tuple[Any,
     """By this cost the first and second level, as listed, are best swapped, and the third best kept."""
     frame = pd.DataFrame({"z": list(values) * 2000})
     cost = np.array([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0], [9.0, 9.0, 0.0]])
-    told: dict[str, Any] = {"schema": {"z": kind}, "kernel": Optimal(costs={"z": cost}), "rng": 3}
+    told: dict[str, Any] = {"schema": {"z": kind}, "kernel": Optimal(costs={"z": cost}), "seed": 3}
     told |= {"public": frame} if reference == "public" else {}
     released = dipriv.privatize(frame, 8.0, **told).data["z"]
     first, second, third = values
@@ -615,4 +620,4 @@ def test_a_tampered_file_is_refused(name: str, change: Callable[..., None], tmp_
     export(name, path)
     edit(path, change)
     with pytest.raises(InputError):
-        dipriv.local.load(path)
+        dipriv.load_local(path)

@@ -16,22 +16,21 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq, linprog
 
-from dipriv.codecs.discrete import first_not_below
+from dipriv._arrays import FloatArray, first_not_below
+from dipriv._coordinates import Partition, UniformCoordinate, equal_parts
 from dipriv.errors import InputError
-from dipriv.kernels import ColumnsKernel, Laplace, Margin, Optimal, OptimalColumns, Swap, Transition
-from dipriv.kernels.margins import Partition, equal_parts
-from dipriv.kernels.optimal.columns import place_in
-from dipriv.kernels.optimal.flows import WHOLE, best_swap, masses_of
-from dipriv.kernels.optimal.program import best_excess
+from dipriv.kernels import ColumnsKernel, InvariantChannel, Laplace, Optimal, OptimalColumns, Transition
+from dipriv.kernels._per_column.integer_channel import WHOLE, best_swap, masses_of
+from dipriv.kernels._per_column.kernel import place_in
+from dipriv.kernels._per_column.linear_program import best_excess
 from dipriv.kernels.transition import _alias_table, bin_shift, exp_below, sample_alias
-from dipriv.randomness import FloatArray
 from tests.support import ALARM, chi_square_tail, data_folder, dkw, draws, ks_uniform, uniform_rows
 
 EPSILONS = [0.1, 0.5, 1.0, 2.0, 4.0, 6.0]
 
 
 def categories(pi: Sequence[float] | FloatArray) -> Partition:
-    return Margin("z", np.asarray(pi, dtype=np.float64)).partition(64)
+    return UniformCoordinate("z", np.asarray(pi, dtype=np.float64)).partition(64)
 
 
 def numbers(pi: Sequence[float] | FloatArray, values: Sequence[float] | FloatArray | None = None) -> Partition:
@@ -44,7 +43,7 @@ def numbers(pi: Sequence[float] | FloatArray, values: Sequence[float] | FloatArr
     return Partition(p, (x[:, np.newaxis] - x) ** 2)
 
 
-def swap_for(part: Partition, epsilon: float) -> Swap:
+def swap_for(part: Partition, epsilon: float) -> InvariantChannel:
     return best_swap(masses_of(part.probabilities), part.cost, Fraction(epsilon))
 
 
@@ -225,7 +224,7 @@ def levels(draw: st.DrawFn) -> tuple[Partition, float]:
     return (categories(pi) if draw(st.booleans()) else numbers(pi)), epsilon
 
 
-def check_in_integers(swap: Swap, epsilon: float) -> None:
+def check_in_integers(swap: InvariantChannel, epsilon: float) -> None:
     """Masses that add up, rows and columns that keep them, ratios within the bound, nothing impossible."""
     weights, there = swap.transition.weights, [i for i, mass in enumerate(swap.masses) if mass]
     assert sum(swap.masses) == WHOLE
@@ -300,10 +299,10 @@ def moved(weights: tuple[tuple[int, ...], ...], cells: dict[tuple[int, int], int
 def test_tampered_weights_are_refused() -> None:
     swap = swap_for(numbers([0.1, 0.4, 0.3, 0.2]), 1.0)
     budget, weights = Fraction(1), swap.transition.weights
-    assert Swap(swap.masses, Transition(budget, weights)).law == pytest.approx(swap.law)
+    assert InvariantChannel(swap.masses, Transition(budget, weights)).law == pytest.approx(swap.law)
     for cells in ({(0, 1): 1}, {(0, 1): 1, (0, 2): -1}, {(1, 0): 1, (2, 0): -1}, {(3, 3): -1}):
         with pytest.raises(InputError, match="does not keep the masses"):
-            Swap(swap.masses, Transition(budget, moved(weights, cells)))
+            InvariantChannel(swap.masses, Transition(budget, moved(weights, cells)))
     unit = {(0, 0): 1, (1, 1): 1, (0, 1): -1, (1, 0): -1}  # keeps the masses: refused only by the ratios
     much = {cell: sign * (weights[0][1] // 100) for cell, sign in unit.items()}
     with pytest.raises(InputError, match="ratio above"):
@@ -314,9 +313,9 @@ def test_tampered_weights_are_refused() -> None:
         Transition(budget, moved(weights, {(0, 1): -weights[0][1] - 1}))
     for masses in ((*swap.masses[:3], swap.masses[3] - 1), (*swap.masses[:2], swap.masses[3], swap.masses[2])):
         with pytest.raises(InputError, match="does not keep the masses"):
-            Swap(masses, swap.transition)
+            InvariantChannel(masses, swap.transition)
     with pytest.raises(ValueError, match="argument 2 is longer"):
-        Swap(swap.masses[:3], swap.transition)
+        InvariantChannel(swap.masses[:3], swap.transition)
 
 
 def test_budgets_beyond_epsilon_are_refused() -> None:
@@ -345,13 +344,13 @@ def test_the_same_problem_is_solved_once() -> None:
 # drawn as stated
 
 
-def columns_kernel(swap: Swap) -> ColumnsKernel:
+def columns_kernel(swap: InvariantChannel) -> ColumnsKernel:
     return ColumnsKernel(math.nextafter(float(swap.transition.budget), math.inf), (swap,), (0,))
 
 
-def with_digits(swap: Swap, digits: int) -> Swap:
+def with_digits(swap: InvariantChannel, digits: int) -> InvariantChannel:
     """The same law, looked up with so few random digits that many draws need further ones."""
-    return Swap(swap.masses, Transition(swap.transition.budget, swap.transition.weights, digits))
+    return InvariantChannel(swap.masses, Transition(swap.transition.budget, swap.transition.weights, digits))
 
 
 GAPS = numbers([0.0, 0.05, 0.0, 0.35, 0.2, 0.0, 0.4, 0.0])
@@ -478,30 +477,30 @@ def test_a_row_from_an_impossible_cell_is_released_by_the_masses_alone() -> None
 # what the trial of the design notes found
 
 
-def movielens_margin() -> Margin:
+def movielens_margin() -> UniformCoordinate:
     path = data_folder() / "movielens" / "ml-25m-rating-counts.csv"
     if not path.exists():
         pytest.skip(f"{path.name} not found in {data_folder()}/movielens; set DIPRIV_DATA")
     with path.open() as file:
         rows = sorted((float(row["rating"]), int(row["count"])) for row in csv.DictReader(file))
     counts = np.array([count for _, count in rows])
-    return Margin("z", counts / counts.sum(), np.array([rating for rating, _ in rows]))
+    return UniformCoordinate("z", counts / counts.sum(), np.array([rating for rating, _ in rows]))
 
 
-def poisson_margin() -> Margin:
+def poisson_margin() -> UniformCoordinate:
     law = stats.poisson(3).pmf(np.arange(24))
-    return Margin("z", law / law.sum(), np.arange(24.0))
+    return UniformCoordinate("z", law / law.sum(), np.arange(24.0))
 
 
-def bernoulli(p: float) -> Margin:
-    return Margin("z", np.array([1 - p, p]), np.array([0.0, 1.0]))
+def bernoulli(p: float) -> UniformCoordinate:
+    return UniformCoordinate("z", np.array([1 - p, p]), np.array([0.0, 1.0]))
 
 
-def margin_of(name: str) -> Margin:
+def margin_of(name: str) -> UniformCoordinate:
     if name == "MovieLens 25M":
         return movielens_margin()
     others = {
-        "continuous": Margin("z"),
+        "continuous": UniformCoordinate("z"),
         "Bernoulli(0.1)": bernoulli(0.1),
         "Bernoulli(0.5)": bernoulli(0.5),
         "Poisson(3)": poisson_margin(),
@@ -526,7 +525,7 @@ PAPERS = {
 }
 
 
-def fine(margin: Margin) -> Partition:
+def fine(margin: UniformCoordinate) -> Partition:
     """Cells in which fidelity is measured; the tail below 1e-12 belongs to the last level, for Laplace's integrals."""
     if margin.probabilities is None or margin.values is None:
         return equal_parts(256)
@@ -541,8 +540,8 @@ def test_fidelities_reach_the_trial(name: str) -> None:
     for epsilon, optimal in TRIAL[name].items():
         kernel = Optimal().build(epsilon, ["z"], [margin])
         assert isinstance(kernel, ColumnsKernel)
-        fidelity = part.fidelity(kernel.law_on(0, part.cuts))
-        papers = part.fidelity(Laplace().build(epsilon, ["z"]).law_on(0, part.cuts))
+        fidelity = part.fidelity(kernel.joint_probabilities(0, part.cuts))
+        papers = part.fidelity(Laplace().build(epsilon, ["z"]).joint_probabilities(0, part.cuts))
         assert fidelity >= 0.97 * optimal
         assert fidelity <= optimal + 0.0015  # the trial solved the same program, to three digits
         assert papers == pytest.approx(PAPERS[name][epsilon], abs=0.0015)
@@ -554,6 +553,6 @@ def test_nothing_is_lost_against_laplace_at_any_budget(name: str) -> None:
     margin = margin_of(name)
     part = fine(margin)
     for epsilon in (0.01, 0.1, 1.0, 4.0, 16.0, 100.0, 1000.0):
-        best = part.fidelity(Optimal().build(epsilon, ["z"], [margin]).law_on(0, part.cuts))
-        papers = part.fidelity(Laplace().build(epsilon, ["z"]).law_on(0, part.cuts))
+        best = part.fidelity(Optimal().build(epsilon, ["z"], [margin]).joint_probabilities(0, part.cuts))
+        papers = part.fidelity(Laplace().build(epsilon, ["z"]).joint_probabilities(0, part.cuts))
         assert best >= papers - 1e-9

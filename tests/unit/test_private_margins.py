@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv.codecs.lines import BitsLine, Octaves, StepsLine
-from dipriv.private import margins
-from dipriv.private.margins import (
+from dipriv._arrays import FloatArray
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, Octaves
+from dipriv.references._learning import postprocess as margins
+from dipriv.references._learning.postprocess import (
     CERTAIN,
     CLEAR,
     MISSING,
@@ -29,7 +30,6 @@ from dipriv.private.margins import (
     single_values,
     to_total,
 )
-from dipriv.randomness import FloatArray
 from tests.support import ALARM
 
 F64 = np.dtype(np.float64)
@@ -59,7 +59,7 @@ def test_noise_makes_no_far_octaves() -> None:
     """A run that ends d octaves off has a chance of at most NEXT/2^d on each side: a factor of two in value, one of two
     in chance.
     """
-    octaves = BitsLine.of(F64, 2.0**-8, 2.0**9 - 1).octaves
+    octaves = FloatBitCodes.of(F64, 2.0**-8, 2.0**9 - 1).octaves
     n = 20_000
     far = reached(octaves, 8, 1.0, n, 1)
     thin = reached(octaves, 8, 2.0, 1500, 2)  # control: twice the noise, that is half the threshold
@@ -81,11 +81,11 @@ def test_the_bound_on_sums_of_noise_is_a_bound(cells: int) -> None:
 
 
 def test_what_is_certain_is_taken_anywhere_and_what_is_not_nowhere_far() -> None:
-    octaves = BitsLine.of(F64).octaves
+    octaves = FloatBitCodes.of(F64).octaves
     everywhere = np.arange(len(octaves.starts))
     quiet = np.zeros(len(everywhere))
     here, far = (
-        int(np.searchsorted(octaves.starts, BitsLine.of(F64).to_codes(np.array([x]))[0])) for x in (256.0, 1e300)
+        int(np.searchsorted(octaves.starts, FloatBitCodes.of(F64).to_codes(np.array([x]))[0])) for x in (256.0, 1e300)
     )
     needed = -math.log(CERTAIN / len(everywhere))
     for height, is_taken in ((needed + 10, True), (needed - 3, False)):
@@ -99,7 +99,7 @@ def test_what_is_certain_is_taken_anywhere_and_what_is_not_nowhere_far() -> None
 
 
 def test_both_signs_and_zero_are_judged_by_themselves() -> None:
-    octaves = StepsLine.of(np.dtype(np.int16)).octaves
+    octaves = GridCodes.of(np.dtype(np.int16)).octaves
     everywhere = np.arange(len(octaves.starts))
     zero = int(np.flatnonzero(octaves.signs == 0)[0])
     noisy = np.zeros(len(everywhere))
@@ -114,7 +114,7 @@ def test_both_signs_and_zero_are_judged_by_themselves() -> None:
 
 def test_a_tail_is_followed_octave_by_octave() -> None:
     """Counts too small for certainty, each beside the one before."""
-    octaves = BitsLine.of(F64, 1.0).octaves
+    octaves = FloatBitCodes.of(F64, 1.0).octaves
     everywhere = np.arange(len(octaves.starts))
     noisy = np.where(everywhere < 15, 4000.0 * 2.0 ** -everywhere.astype(float), 0.0)
     certain = int((noisy > -math.log(CERTAIN / len(everywhere)) + 10).sum())
@@ -125,7 +125,7 @@ def test_a_tail_is_followed_octave_by_octave() -> None:
 
 
 def test_where_nothing_stands_out_ordinary_octaves_are_taken_if_they_are_needed() -> None:
-    octaves = BitsLine.of(F64).octaves
+    octaves = FloatBitCodes.of(F64).octaves
     everywhere = np.arange(len(octaves.starts))
     rng = np.random.default_rng(3)
     for _ in range(8):
@@ -216,7 +216,7 @@ def test_no_number_between_has_fewer_digits(sign: int) -> None:
         assert digits == fewest if fewest < 3 else digits >= 3
 
 
-def cells_at(line: BitsLine, value: float, width: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+def cells_at(line: FloatBitCodes, value: float, width: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Three cells, the middle one of so many codes around a value, the others a thousand times as wide."""
     code = int(line.to_codes(np.array([value]))[0])
     start = code - width // 3
@@ -229,7 +229,7 @@ def cells_at(line: BitsLine, value: float, width: int) -> tuple[NDArray[np.int64
 @pytest.mark.parametrize("dtype", [F64, np.dtype(np.float32)], ids=str)
 @pytest.mark.parametrize("value", [42.0, 0.1, -7.5, 1e30, 3.14])
 def test_a_heavy_narrow_cell_is_one_value(dtype: np.dtype[np.float64], value: float) -> None:
-    line = BitsLine.of(dtype)
+    line = FloatBitCodes.of(dtype)
     starts, sizes = cells_at(line, value, 1000 if dtype == F64 else 30)
     heavy = np.array([1.0, 5000.0, 1.0])
     found, widths = single_values(line, starts, sizes, heavy, 1.0)
@@ -247,7 +247,7 @@ def test_a_heavy_narrow_cell_is_one_value(dtype: np.dtype[np.float64], value: fl
 
 
 def test_a_wide_cell_is_not_one_value() -> None:
-    line = BitsLine.of(F64)
+    line = FloatBitCodes.of(F64)
     octaves = line.octaves.starts[3000:3003]
     sizes = np.diff(line.octaves.starts[3000:3004]).astype(np.uint64)
     found, widths = single_values(line, octaves, sizes, np.array([1.0, 1e6, 1.0]), 1.0)
@@ -257,7 +257,7 @@ def test_a_wide_cell_is_not_one_value() -> None:
 
 def _whole_line() -> tuple[Octaves, NDArray[np.intp]]:
     """Octaves of whole numbers, one cell an octave, and the octave of each cell."""
-    octaves = StepsLine.of(np.dtype(np.int64)).octaves
+    octaves = GridCodes.of(np.dtype(np.int64)).octaves
     return octaves, np.arange(len(octaves.starts))
 
 
@@ -295,7 +295,7 @@ def test_a_trimmed_tail_keeps_its_rows() -> None:
 
 
 def test_bounds_extend_what_is_taken() -> None:
-    octaves = StepsLine.of(np.dtype(np.int64), lower=0, upper=99_999).octaves
+    octaves = GridCodes.of(np.dtype(np.int64), lower=0, upper=99_999).octaves
     taken = (octaves.signs == 1) & (octaves.exponents == 5)
     assert margins.up_to_bounds(octaves, taken.copy(), frozenset()).sum() == 1
     extended = margins.up_to_bounds(octaves, taken.copy(), frozenset({1}))
@@ -305,9 +305,9 @@ def test_bounds_extend_what_is_taken() -> None:
 def test_specks_beside_a_heavy_value_are_dropped_and_tails_are_not() -> None:
     sizes = np.array([1, 1, 100, 100], dtype=np.uint64)
     noisy = np.array([1e6, 4.0, 6.0, 5.0])
-    same = margins.without_specks(np.array([0, 0, 1, 1]), noisy, sizes, 1.0)
+    same = margins.without_isolated_bins(np.array([0, 0, 1, 1]), noisy, sizes, 1.0)
     assert same.tolist() == [1e6, 0.0, 6.0, 5.0]
-    clear = margins.without_specks(np.array([0, 0, 1, 1]), np.array([1e6, 40.0, 6.0, 5.0]), sizes, 1.0)
+    clear = margins.without_isolated_bins(np.array([0, 0, 1, 1]), np.array([1e6, 40.0, 6.0, 5.0]), sizes, 1.0)
     assert clear[1] == 40.0  # control: too many for noise
 
 

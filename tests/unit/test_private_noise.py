@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from dipriv._random.discrete_laplace import LARGEST_SCALE
 from dipriv.errors import InputError
-from dipriv.kernels.discrete_laplace import LARGEST_SCALE
-from dipriv.private.noise import LATTICE, Purse, lattice_scale
+from dipriv.references._learning.measurements import LATTICE, Accountant, lattice_scale
 from tests.support import ALARM, bits, chi_square_tail, dkw, ks
 from tests.unit.exact_laplace import DiscreteLaplace
 
@@ -22,20 +22,20 @@ RICH = Fraction(10**9)
 fractions = st.fractions(min_value=Fraction(1, 10**9), max_value=Fraction(10**6))
 
 
-def purse(budget: Fraction = RICH, seed: int = 1) -> Purse:
-    return Purse(budget, bits(seed))
+def accountant(budget: Fraction = RICH, seed: int = 1) -> Accountant:
+    return Accountant(budget, bits(seed))
 
 
 def test_a_purse_is_never_overdrawn() -> None:
-    own = purse(Fraction(1))
-    own.pay(Fraction(1, 3))
-    own.pay(Fraction(2, 3))
+    own = accountant(Fraction(1))
+    own.spend(Fraction(1, 3))
+    own.spend(Fraction(2, 3))
     with pytest.raises(InputError, match="exceeds what is left"):
-        own.pay(Fraction(1, 10**30))
+        own.spend(Fraction(1, 10**30))
     assert own.spent == 1
     for call in (
-        lambda: purse(Fraction(1, 2)).noisy_counts(np.zeros(3, dtype=np.int64), Fraction(1)),
-        lambda: purse(Fraction(1, 2)).noisy_best(np.zeros(3, dtype=np.int64), 1, Fraction(1)),
+        lambda: accountant(Fraction(1, 2)).noisy_counts(np.zeros(3, dtype=np.int64), Fraction(1)),
+        lambda: accountant(Fraction(1, 2)).report_noisy_max(np.zeros(3, dtype=np.int64), 1, Fraction(1)),
     ):
         with pytest.raises(InputError, match="exceeds what is left"):
             call()
@@ -43,11 +43,11 @@ def test_a_purse_is_never_overdrawn() -> None:
 
 def test_what_is_not_paid_for_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The price comes first: a purse that refuses has drawn nothing."""
-    own = purse(Fraction(1, 2))
+    own = accountant(Fraction(1, 2))
     monkeypatch.setattr(own, "noise", lambda *_: pytest.fail("measured"))
     for call in (
         lambda: own.noisy_counts(np.arange(3), Fraction(1)),
-        lambda: own.noisy_best(np.arange(3), 1, Fraction(1)),
+        lambda: own.report_noisy_max(np.arange(3), 1, Fraction(1)),
     ):
         with pytest.raises(InputError):
             call()
@@ -57,7 +57,7 @@ def test_what_is_not_paid_for_is_not_measured(monkeypatch: pytest.MonkeyPatch) -
 @settings(max_examples=100)
 @given(fractions)
 def test_a_table_costs_what_its_noise_is_worth_and_no_more_than_asked(epsilon: Fraction) -> None:
-    own = purse()
+    own = accountant()
     noisy, scale = own.noisy_counts(np.zeros((2, 3), dtype=np.int64), epsilon)
     assert noisy.shape == (2, 3)
     assert own.spent == 2 / Fraction(scale)  # two counts change by one; the scale is a binary fraction
@@ -72,8 +72,8 @@ def test_a_table_costs_what_its_noise_is_worth_and_no_more_than_asked(epsilon: F
 @settings(max_examples=100)
 @given(fractions, st.integers(1, 1000))
 def test_a_choice_costs_no_more_than_asked(epsilon: Fraction, sensitivity: int) -> None:
-    own = purse()
-    own.noisy_best(np.zeros(3, dtype=np.int64), sensitivity, epsilon)
+    own = accountant()
+    own.report_noisy_max(np.zeros(3, dtype=np.int64), sensitivity, epsilon)
     scale = 2 * sensitivity / own.spent
     assert scale.denominator == 1
     assert own.spent <= epsilon
@@ -81,11 +81,11 @@ def test_a_choice_costs_no_more_than_asked(epsilon: Fraction, sensitivity: int) 
 
 
 def test_budgets_that_are_too_small_are_refused() -> None:
-    own = purse()
+    own = accountant()
     with pytest.raises(InputError, match="larger than"):
         own.noisy_counts(np.zeros(2, dtype=np.int64), Fraction(1, LARGEST_SCALE))
     with pytest.raises(InputError, match="larger than"):
-        own.noisy_best(np.zeros(2, dtype=np.int64), 1, Fraction(1, LARGEST_SCALE))
+        own.report_noisy_max(np.zeros(2, dtype=np.int64), 1, Fraction(1, LARGEST_SCALE))
     assert own.spent == 0
 
 
@@ -93,7 +93,7 @@ def test_budgets_that_are_too_small_are_refused() -> None:
 def test_counts_have_noise_of_the_scale_that_was_paid(epsilon: Fraction) -> None:
     n = 200_000
     counts = np.arange(n) % 100
-    own = purse()
+    own = accountant()
     noisy, scale = own.noisy_counts(counts, epsilon)
     digits, steps = lattice_scale(2 / epsilon)
     z = np.ldexp(noisy - counts, digits)
@@ -105,7 +105,7 @@ def test_counts_have_noise_of_the_scale_that_was_paid(epsilon: Fraction) -> None
 
 
 def test_no_bit_is_used_twice() -> None:
-    own, other = purse(), purse()
+    own, other = accountant(), accountant()
     parts = np.concatenate([own.noise(7, 1000), own.noise(1, 1000), own.noise(92, 1000)])
     assert np.array_equal(parts, other.noise(100, 1000))
     one, two = own.noise(20_000, 1000), own.noise(20_000, 1000)
@@ -126,8 +126,8 @@ def winners(scores: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
 
 def test_the_best_wins_as_often_as_it_should() -> None:
     n, scores = 8000, np.array([0, 3, 3, -2])
-    own = purse()
-    counts = np.bincount([own.noisy_best(scores, 1, Fraction(1, 2)) for _ in range(n)], minlength=4)
+    own = accountant()
+    counts = np.bincount([own.report_noisy_max(scores, 1, Fraction(1, 2)) for _ in range(n)], minlength=4)
     law = winners(scores, 4.0)
     assert law.sum() == pytest.approx(1, abs=1e-12)
     assert law[1] > law[2]  # the first of equals
@@ -138,8 +138,8 @@ def test_the_best_wins_as_often_as_it_should() -> None:
 @pytest.mark.parametrize("sensitivity", [1, 2, 5])
 def test_one_row_changes_no_choice_by_more_than_its_price(sensitivity: int) -> None:
     """All scores may move by the sensitivity, in any directions."""
-    own = purse()
-    own.noisy_best(np.zeros(3, dtype=np.int64), sensitivity, Fraction(1))
+    own = accountant()
+    own.report_noisy_max(np.zeros(3, dtype=np.int64), sensitivity, Fraction(1))
     scale = float(2 * sensitivity / own.spent)
     scores = np.array([0, 2, -1])
 

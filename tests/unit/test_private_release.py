@@ -18,18 +18,19 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv import fitting, tables
-from dipriv.codecs import CellsCodec, LevelsCodec
-from dipriv.errors import DisclosureError, InputError, SchemaError
-from dipriv.files import Sink, Source
-from dipriv.ledger import BudgetError, Ledger
-from dipriv.private.domains import Domain, domains
-from dipriv.private.learn import Learned, learn
-from dipriv.private.rows import Rows, TablesOfRows
-from dipriv.publish import TYPES_READ, Published, Request, publish
-from dipriv.randomness import Bits
+from dipriv._random.bits import Bits, source
+from dipriv._tables import frames as tables
+from dipriv.codecs import BinnedCodec, LevelsCodec
+from dipriv.errors import BudgetError, DisclosureError, InputError, SchemaError
+from dipriv.ledger import Ledger
 from dipriv.references import Private
+from dipriv.references._learning.domain import Domain, domains
+from dipriv.references._learning.learn import Learned, learn
+from dipriv.references._learning.rows import Rows, TablesOfRows
+from dipriv.release import fitting
+from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from dipriv.schema import Categorical, Continuous, Discrete, Schema
+from dipriv.sources.files import Sink, Source
 from tests.support import ALARM, bits
 from tests.unit.refusal import refused
 
@@ -74,7 +75,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         assert found.rows[-1] == rows.count
         return real_learn(columns, rows, epsilon, target, own)
 
-    def fit(plan: fitting.PrivatePlan, rows: Rows, own: Bits) -> fitting.Fitted:
+    def fit(plan: fitting.PrivatePlan, rows: Rows, own: Bits) -> fitting.FittedMechanism:
         found.plans.append(plan)
         return real_fit(plan, rows, own)
 
@@ -94,7 +95,7 @@ def test_pandas_keeps_dtypes_index_and_every_row() -> None:
         lasts=pd.to_timedelta(np.arange(N) % 90, unit="min"),
         text=pd.array(["a", None, "b"] * (N // 3), dtype="string"),
     )
-    release = dipriv.privatize(frame, 1.0, rng=1)
+    release = dipriv.privatize(frame, 1.0, seed=1)
     assert release.data.dtypes.equals(frame.dtypes)
     assert release.data.index.equals(frame.index)
     assert release.released.all()
@@ -107,7 +108,7 @@ def test_pandas_keeps_dtypes_index_and_every_row() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_days_stay_days_and_cents_stay_cents(seed: int) -> None:
     frame = people(8000)[["born", "cents"]]
-    released = dipriv.privatize(frame, 2.0, rng=seed).data
+    released = dipriv.privatize(frame, 2.0, seed=seed).data
     assert released["born"].dt.normalize().equals(released["born"])
     assert np.array_equal(released["cents"], np.round(released["cents"], 2))
 
@@ -116,7 +117,7 @@ def test_polars_keeps_its_types() -> None:
     frame = pl.from_pandas(people()).with_columns(
         pl.col("born").cast(pl.Date).alias("day"), pl.col("city").cast(pl.Enum(["Bonn", "Köln", "Ulm"])).alias("enum")
     )
-    released = dipriv.privatize(frame, 1.0, rng=1).data
+    released = dipriv.privatize(frame, 1.0, seed=1).data
     assert isinstance(released, pl.DataFrame)
     assert released.schema == frame.schema
     assert released.height == N
@@ -128,7 +129,7 @@ def test_pyarrow_keeps_its_types() -> None:
     )
     table = table.append_column("at", pa.array((np.arange(N) * 37 % 86_400).astype(np.int32)).cast(pa.time32("s")))
     table = table.append_column("half", pa.array(np.arange(N) % 30).cast(pa.float16()))
-    released = dipriv.privatize(table, 1.0, rng=1).data
+    released = dipriv.privatize(table, 1.0, seed=1).data
     assert released.schema.equals(table.schema.remove_metadata())
     assert released.num_rows == N
 
@@ -136,15 +137,15 @@ def test_pyarrow_keeps_its_types() -> None:
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "u8", "?"])
 def test_numpy_arrays_keep_their_type(dtype: str) -> None:
     array = np.random.default_rng(1).poisson(3, (N, 3)).astype(dtype)
-    released = dipriv.privatize(array, 1.0, rng=1).data
+    released = dipriv.privatize(array, 1.0, seed=1).data
     assert released.dtype == array.dtype
     assert released.shape == array.shape
 
 
 def test_an_estimator_releases_the_same_rows() -> None:
     frame = people()
-    same = dipriv.privatize(frame, 1.0, rng=3)
-    dip = dipriv.DIP(1.0, rng=3)
+    same = dipriv.privatize(frame, 1.0, seed=3)
+    dip = dipriv.DIP(1.0, seed=3)
     pd.testing.assert_frame_equal(dip.fit_transform(frame), same.data)
     assert dip.guarantee_.conditions[:-1] == same.guarantee.conditions
     assert dip.guarantee_.conditions[-1].startswith("a row is transformed once")
@@ -155,7 +156,7 @@ def test_an_estimator_releases_the_same_rows() -> None:
 
 def test_columns_that_are_kept_or_dropped() -> None:
     frame = people()
-    release = dipriv.privatize(frame, 1.0, columns=["pay", "age"], keep=["city"], rng=1)
+    release = dipriv.privatize(frame, 1.0, columns=["pay", "age"], keep=["city"], seed=1)
     assert list(release.data.columns) == ["age", "pay", "city"]
     assert release.data["city"].equals(frame["city"])
     assert set(release.schema) == {"age", "pay"}
@@ -184,7 +185,7 @@ def test_every_row_has_all_of_epsilon_and_the_share_is_told(columns: int, share:
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
 def test_the_share_may_be_chosen(share: float, seen: Seen) -> None:
-    release = dipriv.privatize(people()[["age", "pay"]], 0.7, reference=Private(reference_share=share), rng=1)
+    release = dipriv.privatize(people()[["age", "pay"]], 0.7, reference=Private(reference_share=share), seed=1)
     plan = seen.plans[0]
     assert plan.of_reference + Fraction(plan.of_rows) == Fraction(0.7)
     assert float(plan.of_reference) == pytest.approx(0.7 * share)
@@ -192,18 +193,18 @@ def test_the_share_may_be_chosen(share: float, seen: Seen) -> None:
 
 
 def test_labels_that_are_read_are_named() -> None:
-    said = dipriv.privatize(people()[["city", "sex", "age"]], 1.0, rng=1).guarantee
+    said = dipriv.privatize(people()[["city", "sex", "age"]], 1.0, seed=1).guarantee
     assert "the labels met in 'city' are public" in said.conditions
     assert "the categories listed in the types of columns are public" in said.conditions
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
-    told = dipriv.privatize(people()[["city", "age"]], 1.0, schema=declared, rng=1).guarantee
+    told = dipriv.privatize(people()[["city", "age"]], 1.0, schema=declared, seed=1).guarantee
     assert not any("labels met" in condition for condition in told.conditions)
     assert "what the schema declares is public, for 'city'" in told.conditions
 
 
 def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     frame = people()
-    release = dipriv.privatize(frame, 1.0, holdout=0.25, rng=1)
+    release = dipriv.privatize(frame, 1.0, holdout=0.25, seed=1)
     held = N - len(release.data)
     assert abs(held / N - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * N))  # Hoeffding
     assert seen.rows == [held]
@@ -212,7 +213,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     assert release.guarantee.protects == "every row"
     assert f"from {held} other rows under the same ε" in release.guarantee.reference
     assert release.split is not None
-    again = dipriv.privatize(frame, 1.0, split=release.split, rng=2)
+    again = dipriv.privatize(frame, 1.0, split=release.split, seed=2)
     assert again.rows.tolist() == release.rows.tolist()
     assert set(release.data.index) == set(frame.index[release.released])
 
@@ -220,7 +221,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
 @pytest.mark.parametrize("options", [{}, {"holdout": 0.5}], ids=["all rows", "hold-out"])
 def test_rows_of_a_person_share_epsilon(options: dict[str, Any], seen: Seen) -> None:
     frame = people().assign(who=np.random.default_rng(1).integers(0, 400, N))
-    release = dipriv.privatize(frame, 1.0, unit="who", rows_per_unit=3, rng=1, **options)
+    release = dipriv.privatize(frame, 1.0, unit="who", rows_per_unit=3, seed=1, **options)
     assert "who" not in release.data
     persons = frame["who"].to_numpy()[release.released]
     assert np.bincount(persons).max() == 3
@@ -300,7 +301,7 @@ def test_strict_refuses_labels_that_nothing_declares() -> None:
         call=lambda: dipriv.privatize(frame, 1.0, reference=strict),
     )
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
-    said = dipriv.privatize(frame, 1.0, reference=strict, schema=declared, rng=1)
+    said = dipriv.privatize(frame, 1.0, reference=strict, schema=declared, seed=1)
     assert set(said.data["city"]) <= {"Bonn", "Köln", "Ulm", "Rom"}
     dipriv.privatize(frame.drop(columns="city"), 1.0, reference=strict)
     dipriv.privatize(frame.astype({"city": "category"}), 1.0, reference=strict)
@@ -310,7 +311,7 @@ def test_strict_refuses_labels_that_nothing_declares() -> None:
 def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None:
     """An error would tell that somebody has it."""
     declared = {"city": Categorical(("Bonn", "Köln"))}
-    released = dipriv.privatize(people(), 100.0, reference=Private(strict=True), schema=declared, rng=1).data
+    released = dipriv.privatize(people(), 100.0, reference=Private(strict=True), schema=declared, seed=1).data
     assert set(released["city"]) == {"Bonn", "Köln"}
 
 
@@ -393,7 +394,7 @@ def neighbour(column: str, name: str) -> pd.DataFrame:
 
 @cache
 def usual_release(column: str, seed: int) -> dipriv.Release:
-    return dipriv.privatize(base()[[column]], 1.0, rng=seed)
+    return dipriv.privatize(base()[[column]], 1.0, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +404,7 @@ def test_one_extreme_row_changes_no_public_fact(column: str, name: str) -> None:
     """The same noise: kinds, promise, types and errors are those of the table without it."""
     for seed in range(2):
         one = usual_release(column, seed)
-        other = dipriv.privatize(neighbour(column, name)[[column]], 1.0, rng=seed)
+        other = dipriv.privatize(neighbour(column, name)[[column]], 1.0, seed=seed)
         assert one.schema == other.schema
         assert one.guarantee == other.guarantee
         assert one.data.dtypes.equals(other.data.dtypes)
@@ -433,7 +434,7 @@ def test_one_extreme_row_of_any_arrow_type_changes_no_public_fact(name: str) -> 
         for last in (ticks[0], None, *extremes)
     ]
     for columns in (["z"], ["z", "o"]):
-        one, *others = (dipriv.privatize(table.select(columns), 1.0, rng=3) for table in tables_)
+        one, *others = (dipriv.privatize(table.select(columns), 1.0, seed=3) for table in tables_)
         for other in others:
             other.data.validate(full=True)
             assert one.schema == other.schema
@@ -451,7 +452,7 @@ def test_infinities_are_refused_by_a_hold_out_and_held_by_a_private_reference() 
 def test_a_stream_of_batches_holds_infinities_too() -> None:
     """As `transform` does: a refusal would tell that somebody in the batch is infinite."""
     table = pa.table({"x": np.arange(500.0)})
-    dip = dipriv.DIP(1.0, rng=1).fit(table)
+    dip = dipriv.DIP(1.0, seed=1).fit(table)
     batch = pa.record_batch({"x": np.array([1.0, np.inf, -np.inf, 3.0])})
     expected = dip.transform(pa.Table.from_batches([batch]))
     streamed = pa.Table.from_batches(list(dip.transform_batches([batch])))
@@ -467,14 +468,14 @@ def facts_of(found: Learned) -> Facts:
     """How many cells, their lowest and highest codes, how many kinds of missing cells; the kind and its bounds."""
     (column,) = found.columns
     codec, kind = column.codec, column.kind
-    assert isinstance(codec, CellsCodec | LevelsCodec)
-    ends = codec.starts[[0, -1]] if isinstance(codec, CellsCodec) else codec.levels[[0, -1]]
+    assert isinstance(codec, BinnedCodec | LevelsCodec)
+    ends = codec.starts[[0, -1]] if isinstance(codec, BinnedCodec) else codec.levels[[0, -1]]
     bounds = getattr(kind, "lower", None) or 0.0, getattr(kind, "upper", None) or 0.0
     return (codec.states, *ends.astype(float).tolist(), len(codec.missing), kind.name == "discrete", *bounds)
 
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
-    table = tables.read(frame).holding_infinities()
+    table = tables.read(frame).clip_infinities()
     rows = TablesOfRows(table.rows, lambda: [table])
     return [facts_of(learn(plan(table, rows), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
 
@@ -531,7 +532,9 @@ def test_the_cells_of_neighbouring_tables_have_nearly_the_same_law(column: str, 
 # ---- files ----
 
 
-def run(folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any) -> Published:
+def run(
+    folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any
+) -> ReleasedTable:
     file = folder / name
     if not file.exists():
         with Sink.open(file) as sink:
@@ -567,11 +570,11 @@ def plain(rows: int = N) -> pa.Table:
     ids=str,
 )
 def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, options: dict[str, Any], tmp_path: Path) -> None:
-    done = run(tmp_path, plain(), f"in.{extension}", f"out.{extension}", rng=7, **options)
+    done = run(tmp_path, plain(), f"in.{extension}", f"out.{extension}", seed=7, **options)
     released = Source.open(tmp_path / f"out.{extension}").read()
     own = dict(options)
     reference = Private(own.pop("target", None))
-    same = dipriv.privatize(plain(), 1.0, reference=reference, rng=7, **own)
+    same = dipriv.privatize(plain(), 1.0, reference=reference, seed=7, **own)
     if "csv" in extension:
         same_data = same.data.cast(released.schema)
         assert released.to_pydict() == same_data.to_pydict()
@@ -585,8 +588,8 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, options: dic
 @pytest.mark.parametrize("batch", [23, 100_000])
 def test_batches_do_not_matter(batch: int, tmp_path: Path) -> None:
     table = plain(300)
-    run(tmp_path, table, "in.arrow", "out.arrow", rng=3, batch=batch)
-    expected = dipriv.privatize(table, 1.0, rng=3).data
+    run(tmp_path, table, "in.arrow", "out.arrow", seed=3, batch=batch)
+    expected = dipriv.privatize(table, 1.0, seed=3).data
     assert Source.open(tmp_path / "out.arrow").read().equals(expected)
 
 
@@ -606,7 +609,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_a_file_is_read_a_few_times_only(tmp_path: Path, passes: list[int]) -> None:
     """64 levels of a tree, some 14 of them a pass; types, steps, tables and the release have one pass each."""
-    run(tmp_path, plain(5000), rng=3)
+    run(tmp_path, plain(5000), seed=3)
     assert passes[0] <= 16
 
 
@@ -616,9 +619,9 @@ def test_more_columns_do_not_mean_more_passes(tmp_path: Path, passes: list[int])
     def wide(columns: int) -> pa.Table:
         return pa.table({f"c{i}": rng.choice(["a", "b", "c"], 500) for i in range(columns)})
 
-    run(tmp_path, wide(2), "two.parquet", rng=3)
+    run(tmp_path, wide(2), "two.parquet", seed=3)
     two, passes[0] = passes[0], 0
-    run(tmp_path, wide(12), "twelve.parquet", rng=3)
+    run(tmp_path, wide(12), "twelve.parquet", seed=3)
     assert passes[0] == two
 
 
@@ -645,10 +648,10 @@ def test_a_note_beside_the_file_has_no_value(tmp_path: Path) -> None:
 
 def test_a_private_reference_may_be_exported(tmp_path: Path) -> None:
     frame = people()
-    dip = dipriv.DIP(1.0, reference=Private(target="pay"), rng=3).fit(frame)
+    dip = dipriv.DIP(1.0, reference=Private(target="pay"), seed=3).fit(frame)
     dip.export_local(tmp_path / "reference")
-    local = dipriv.local.load(tmp_path / "reference", rng=5)
-    expected = dip.fitted_.release(tables.read(frame), (), dipriv.randomness.source(5))
+    local = dipriv.load_local(tmp_path / "reference", seed=5)
+    expected = dip.fitted_.release(tables.read(frame), (), source(5))
     pd.testing.assert_frame_equal(local.privatize(frame), expected)
     record = {name: value.item() if hasattr(value, "item") else value for name, value in frame.iloc[5].items()}
     released = local.privatize(record | {"born": dt.datetime(2000, 1, 1)})
@@ -658,16 +661,16 @@ def test_a_private_reference_may_be_exported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [["pay"], ["age"], ["cents"], ["city"], ["ok"], ["gap"], ["born"], ["age", "pay"]])
 def test_every_sort_of_reference_survives_the_file(columns: list[str], tmp_path: Path) -> None:
     frame = people()[columns]
-    dip = dipriv.DIP(1.0, rng=3).fit(frame)
+    dip = dipriv.DIP(1.0, seed=3).fit(frame)
     dip.export_local(tmp_path / "reference")
-    local = dipriv.local.load(tmp_path / "reference", rng=5)
-    expected = dip.fitted_.release(tables.read(frame), (), dipriv.randomness.source(5))
+    local = dipriv.load_local(tmp_path / "reference", seed=5)
+    expected = dip.fitted_.release(tables.read(frame), (), source(5))
     pd.testing.assert_frame_equal(local.privatize(frame), expected)
 
 
 def test_an_exported_file_has_no_cell_but_what_the_reference_holds(tmp_path: Path) -> None:
     frame = people()
-    dip = dipriv.DIP(1.0, rng=3).fit(frame)
+    dip = dipriv.DIP(1.0, seed=3).fit(frame)
     dip.export_local(tmp_path / "reference")
     code = int(np.array([MARKER]).view(np.int64)[0])
     with np.load(tmp_path / "reference") as archive:
@@ -685,7 +688,7 @@ def test_an_exported_file_has_no_cell_but_what_the_reference_holds(tmp_path: Pat
 def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) -> None:
     dip = dipriv.DIP(1.0).fit(people()[["age", "city"]])
     dip.export_local(tmp_path / "reference")
-    said = dipriv.local.load(tmp_path / "reference").guarantee
+    said = dipriv.load_local(tmp_path / "reference").guarantee
     assert said.model == "local"
     assert said.epsilon == pytest.approx(1 / 3)
     assert said.epsilon == dip.fitted_.kernel.epsilon
@@ -703,12 +706,12 @@ def test_levels_of_one_column_that_nobody_has_do_no_harm() -> None:
         (np.zeros(5000, dtype=np.int64), Discrete(levels=(0, 1))),
     ):
         for seed in range(5):
-            released = dipriv.privatize(pd.DataFrame({"x": cells}), 1.0, schema={"x": declared}, rng=seed).data["x"]
+            released = dipriv.privatize(pd.DataFrame({"x": cells}), 1.0, schema={"x": declared}, seed=seed).data["x"]
             assert (released == cells).mean() > 0.99
 
 
 def test_a_declared_step_less_column_keeps_its_decimals() -> None:
     frame = pd.DataFrame({"x": np.tile([0.25, 0.5, 0.75], 2000)})
-    released = dipriv.privatize(frame, 1.0, schema={"x": Discrete()}, rng=1).data["x"]
+    released = dipriv.privatize(frame, 1.0, schema={"x": Discrete()}, seed=1).data["x"]
     assert stats.ks_2samp(frame["x"], released).statistic < 0.2
     assert not released.isin([0.0, 1.0]).all()

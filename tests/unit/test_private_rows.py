@@ -14,15 +14,16 @@ import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv import fitting, tables
+from dipriv._random.bits import Bits
+from dipriv._tables import frames as tables
+from dipriv._tables.frames import Table
 from dipriv.kernels import Optimal
-from dipriv.private.noise import Counts, Purse
-from dipriv.private.privtree import PrivTree
-from dipriv.private.rows import Counter, Labels, TablesOfRows, added, labels_in, merged
-from dipriv.randomness import Bits
 from dipriv.references import Private
+from dipriv.references._learning.measurements import Accountant, Counts
+from dipriv.references._learning.privtree import PrivTree
+from dipriv.references._learning.rows import Counter, Labels, TablesOfRows, added, labels_in, merged
+from dipriv.release import fitting
 from dipriv.schema import Categorical, Mixed, Schema
-from dipriv.tables import Table
 from tests.support import bits
 
 N = 3001
@@ -71,7 +72,7 @@ class FarRows:
         return seen
 
     def _tables(self) -> list[Table]:
-        return [tables.read(piece).holding_infinities() for piece in reversed(self.pieces)]
+        return [tables.read(piece).clip_infinities() for piece in reversed(self.pieces)]
 
 
 def in_odd_pieces(table: pa.Table) -> FarRows:
@@ -89,7 +90,7 @@ def test_a_release_learned_from_far_pieces_is_the_one_learned_from_one_table(
         pytest.skip("a target that is not there")
     declared = Schema({"pay": Mixed(atoms=(0.0,))} if "pay" in table.column_names else {})
     recipe = Private(target)
-    expected = dipriv.privatize(table, 1.5, reference=recipe, schema=declared, rng=7)
+    expected = dipriv.privatize(table, 1.5, reference=recipe, schema=declared, seed=7)
     own, whole, rows = bits(7), tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
     plan = fitting.plan_private(recipe, Optimal(), 1.5, facts, declared, rows)
@@ -117,12 +118,12 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
     kinds = {type(part).__name__ for counter in rows.sent for part in held_in(counter)}
     assert {"ColumnsCounter", "LevelsCounter", "StepsCounter", "LineCounter", "PairsCounter"} <= kinds
     for counter in rows.sent:
-        assert not any(isinstance(part, Bits | Purse | PrivTree | Table) for part in held_in(counter))
+        assert not any(isinstance(part, Bits | Accountant | PrivTree | Table) for part in held_in(counter))
         for part in (part for part in held_in(counter) if is_dataclass(part)):
             with pytest.raises(FrozenInstanceError):
                 setattr(part, fields(part)[0].name, None)
         assert b"randomness" not in pickle.dumps(counter)
-    assert any(isinstance(part, Purse) for part in held_in([Purse(1, bits(0))]))  # type: ignore[arg-type]  # control
+    assert any(isinstance(part, Accountant) for part in held_in([Accountant(1, bits(0))]))  # type: ignore[arg-type]  # control
 
 
 def test_counters_of_categories_in_types_and_schemas_travel() -> None:
@@ -133,7 +134,7 @@ def test_counters_of_categories_in_types_and_schemas_travel() -> None:
     declared = Schema({"x": Categorical(("v", "u", "w"))})
     plan = fitting.plan_private(Private(strict=True), Optimal(), 1.0, facts, declared, rows)
     released = plan.fit(rows, bits(3).child("fit")).release(table, (), bits(3).child("noise"))
-    expected = dipriv.privatize(frame, 1.0, reference=Private(strict=True), schema=declared, rng=3)
+    expected = dipriv.privatize(frame, 1.0, reference=Private(strict=True), schema=declared, seed=3)
     assert released.equals(expected.data)
 
 

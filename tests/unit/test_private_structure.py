@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from dipriv import tables
+from dipriv._arrays import FloatArray
+from dipriv._tables import frames as tables
 from dipriv.mechanism import encode
-from dipriv.private import learn as learning
-from dipriv.private.domains import domains
-from dipriv.private.learn import CHOICES, Learned, learn
-from dipriv.private.noise import Purse
-from dipriv.private.pairs import denoised, of_greatest_entropy, with_margins
-from dipriv.private.rows import TablesOfRows
-from dipriv.private.structure import MOST_GROUPS, coarsened, groups_for
-from dipriv.randomness import FloatArray
 from dipriv.references import Network
+from dipriv.references._learning import learn as learning
+from dipriv.references._learning.dependence import MOST_GROUPS, coarsened, groups_for
+from dipriv.references._learning.domain import domains
+from dipriv.references._learning.learn import CHOICES, Learned, learn
+from dipriv.references._learning.measurements import Accountant
+from dipriv.references._learning.rows import TablesOfRows
+from dipriv.references._learning.two_way import denoised, of_greatest_entropy, with_margins
 from dipriv.schema import Schema
 from tests.support import bits, dkw, draws, ks_uniform
 
@@ -35,7 +35,7 @@ def learned(
     frame: Any, epsilon: float | Fraction, target: str | None = None, seed: int = 1, batch: int | None = None
 ) -> Learned:
     """As a release learns, from one table or from batches."""
-    whole = tables.read(frame).holding_infinities()
+    whole = tables.read(frame).clip_infinities()
     size = batch or whole.rows
     parts = [tables.read(frame[first : first + size]) for first in range(0, whole.rows, size)] if batch else [whole]
     rows = TablesOfRows(whole.rows, lambda: parts)
@@ -121,16 +121,16 @@ def test_one_row_changes_no_score_by_more_than_is_paid_for(target: str | None, m
     rng = np.random.default_rng(6)
     calls: list[tuple[NDArray[np.int64], int]] = []
     released: list[tuple[FloatArray, float]] = []
-    real_best, real_noisy, real_counts = Purse.noisy_best, Purse.noisy_counts, learning._joint_counts
+    real_best, real_noisy, real_counts = Accountant.report_noisy_max, Accountant.noisy_counts, learning._joint_counts
     moved, measured = False, 0
 
-    def best(purse: Purse, scores: NDArray[np.int64], sensitivity: int, epsilon: Fraction) -> int:
+    def best(accountant: Accountant, scores: NDArray[np.int64], sensitivity: int, epsilon: Fraction) -> int:
         calls.append((scores.copy(), sensitivity))
-        return real_best(purse, scores, sensitivity, epsilon)
+        return real_best(accountant, scores, sensitivity, epsilon)
 
-    def noisy(purse: Purse, exact: NDArray[np.int64], epsilon: Fraction) -> tuple[FloatArray, float]:
+    def noisy(accountant: Accountant, exact: NDArray[np.int64], epsilon: Fraction) -> tuple[FloatArray, float]:
         nonlocal measured
-        found = real_noisy(purse, exact, epsilon)
+        found = real_noisy(accountant, exact, epsilon)
         if not moved:
             released.append(found)
         measured += 1
@@ -144,8 +144,8 @@ def test_one_row_changes_no_score_by_more_than_is_paid_for(target: str | None, m
             table[becomes[i], becomes[j]] += 1
         return found
 
-    monkeypatch.setattr(Purse, "noisy_best", best)
-    monkeypatch.setattr(Purse, "noisy_counts", noisy)
+    monkeypatch.setattr(Accountant, "report_noisy_max", best)
+    monkeypatch.setattr(Accountant, "noisy_counts", noisy)
     monkeypatch.setattr(learning, "_joint_counts", counts)
     frame = chain(5, n=3000)
     learned(frame, 2.0, target)

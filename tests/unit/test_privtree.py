@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dipriv.codecs.lines import BitsLine, Codes, Line, StepsLine
-from dipriv.private import privtree
-from dipriv.private.counting import below
-from dipriv.private.noise import Purse
-from dipriv.private.privtree import PrivTree
+from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
+from dipriv.references._learning import privtree
+from dipriv.references._learning.counters import below
+from dipriv.references._learning.measurements import Accountant
+from dipriv.references._learning.privtree import PrivTree
 from tests.support import ALARM, bits, chi_square_tail
 from tests.unit.exact_laplace import DIGITS, chances
 
@@ -32,11 +32,11 @@ Table = tuple[int, ...]
 """The codes of a table's rows, sorted."""
 
 
-def tree(line: Line, epsilon: Fraction, seed: int = 1) -> PrivTree:
-    return PrivTree(line.first, line.last, line.octaves, Purse(Fraction(10**9), bits(seed)), epsilon)
+def tree(line: OrderedCodes, epsilon: Fraction, seed: int = 1) -> PrivTree:
+    return PrivTree(line.first, line.last, line.octaves, Accountant(Fraction(10**9), bits(seed)), epsilon)
 
 
-def grown(line: Line, epsilon: Fraction, codes: Codes, seed: int = 1) -> PrivTree:
+def grown(line: OrderedCodes, epsilon: Fraction, codes: Codes, seed: int = 1) -> PrivTree:
     found = tree(line, epsilon, seed)
     while not found.grown:
         boundaries = found.boundaries()
@@ -47,7 +47,7 @@ def grown(line: Line, epsilon: Fraction, codes: Codes, seed: int = 1) -> PrivTre
 class Exact:
     """The law of PrivTree's leaves, as its docstring has it: b + noise > 0, b = max(-δ, count - depth δ)."""
 
-    def __init__(self, line: Line, like: PrivTree, noise: Fraction = Fraction(1)) -> None:
+    def __init__(self, line: OrderedCodes, like: PrivTree, noise: Fraction = Fraction(1)) -> None:
         self.line, self.digits = line, like._digits
         self.scale, self.bias = math.ceil(like._scale * noise), math.ceil(like._bias * noise)
 
@@ -86,12 +86,12 @@ def decimal(number: Fraction) -> Decimal:
         return Decimal(number.numerator) / number.denominator
 
 
-EIGHT = StepsLine.of(I64, lower=8, upper=15)  # inside one octave: three even halvings
-FOUR = StepsLine.of(I64, lower=0, upper=3)  # 0 | 1 | 2 3: octaves first
+EIGHT = GridCodes.of(I64, lower=8, upper=15)  # inside one octave: three even halvings
+FOUR = GridCodes.of(I64, lower=0, upper=3)  # 0 | 1 | 2 3: octaves first
 LINES = {"four codes in octaves": FOUR, "eight codes": EIGHT}
 
 
-def neighbours(line: Line, stacks: list[int]) -> list[tuple[Table, Table]]:
+def neighbours(line: OrderedCodes, stacks: list[int]) -> list[tuple[Table, Table]]:
     """Pairs that differ in one row, replaced or gone missing: all tables of up to three rows at both ends of the line,
     and stacks of rows at one place.
     """
@@ -108,14 +108,14 @@ def neighbours(line: Line, stacks: list[int]) -> list[tuple[Table, Table]]:
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(4)], ids=str)
-def test_no_output_is_likelier_by_more_than_was_paid_for(line: Line, epsilon: Fraction) -> None:
+def test_no_output_is_likelier_by_more_than_was_paid_for(line: OrderedCodes, epsilon: Fraction) -> None:
     """Every set of leaves of every small table, beside all its neighbours."""
     like = tree(line, epsilon)
-    paid = decimal(like.purse.spent)
+    paid = decimal(like.accountant.spent)
     delta = like._bias >> like._digits
     pairs = neighbours(line, [delta // 2 + 2, delta + 2])  # where two levels of a path are near their thresholds
     exact, thin = Exact(line, like), Exact(line, like, Fraction(1, 2))
-    assert like.purse.spent <= epsilon
+    assert like.accountant.spent <= epsilon
     worst = max(exact.loss(*pair) for pair in pairs)
     assert worst <= paid
     assert worst > paid / 4
@@ -137,7 +137,7 @@ def worst_path(like: PrivTree, levels: int, noise: Fraction = Fraction(1)) -> tu
     Counts do not grow from a node to its child. Leaving costs ln(P(split | c) / P(split | c - 1)) at each node that is
     split, joining ln(P(leaf | c) / P(leaf | c + 1)) at the one leaf: there all other factors favour the other table.
     """
-    exact = Exact(StepsLine.of(I64), like, noise)
+    exact = Exact(GridCodes.of(I64), like, noise)
     most = levels * (like._bias >> like._digits) + levels + 40
     with localcontext(prec=DIGITS):
         best = [Decimal(0)] * (most + 1)  # the most that is lost from here on, where the count is at most so many
@@ -158,10 +158,10 @@ def worst_path(like: PrivTree, levels: int, noise: Fraction = Fraction(1)) -> tu
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(10)], ids=str)
 def test_deep_trees_cost_no_more_than_was_paid_for(epsilon: Fraction) -> None:
     """The worst counts on the way down, at many levels: the sum of both paths, which have no node in common."""
-    like = tree(StepsLine.of(I64), epsilon)
+    like = tree(GridCodes.of(I64), epsilon)
     levels = 40 if epsilon >= 1 else 10
     leaving, joining = worst_path(like, levels)
-    paid = decimal(like.purse.spent)
+    paid = decimal(like.accountant.spent)
     assert leaving + joining <= paid
     assert leaving + joining > paid * 3 / 4
     assert sum(worst_path(like, levels, Fraction(1, 2))) > paid  # control
@@ -170,7 +170,7 @@ def test_deep_trees_cost_no_more_than_was_paid_for(epsilon: Fraction) -> None:
 @pytest.mark.parametrize(
     ("line", "rows"), [(EIGHT, (8, 8, 8, 9, 9, 14)), (FOUR, (0, 0, 0, 3, 3))], ids=["eight codes", "octaves"]
 )
-def test_leaves_come_as_often_as_the_exact_law_says(line: Line, rows: Table) -> None:
+def test_leaves_come_as_often_as_the_exact_law_says(line: OrderedCodes, rows: Table) -> None:
     n, epsilon = 2000, Fraction(2)
     codes = np.array(rows)
     counts: dict[Leaves, int] = {}
@@ -197,8 +197,8 @@ def test_prices_and_parameters(epsilon: Fraction) -> None:
     scale = Fraction(found._scale, 1 << found._digits)
     assert scale >= 2
     assert scale >= 4 / epsilon
-    assert found.purse.spent <= epsilon
-    assert found.purse.spent >= min(epsilon, Fraction(2)) * Fraction(999, 1000)
+    assert found.accountant.spent <= epsilon
+    assert found.accountant.spent >= min(epsilon, Fraction(2)) * Fraction(999, 1000)
     assert found._bias >= found._scale * math.log(2)
     assert found._bias <= found._scale * math.log(2) * (1 + 1e-8) + 1
 
@@ -210,7 +210,7 @@ def test_prices_and_parameters(epsilon: Fraction) -> None:
     st.integers(0, 1000),
 )
 def test_leaves_tile_the_line(values: list[float], epsilon: Fraction, seed: int) -> None:
-    line = BitsLine.of(np.dtype(np.float64))
+    line = FloatBitCodes.of(np.dtype(np.float64))
     codes = line.to_codes(np.array(values * 20, dtype=np.float64))
     found = grown(line, epsilon, codes, seed)
     leaves = found.leaves
@@ -220,14 +220,14 @@ def test_leaves_tile_the_line(values: list[float], epsilon: Fraction, seed: int)
     assert np.array_equal(leaves, np.unique(_by_hand(line, found, codes, seed)))
 
 
-def _by_hand(line: Line, like: PrivTree, codes: Codes, seed: int) -> list[int]:
+def _by_hand(line: OrderedCodes, like: PrivTree, codes: Codes, seed: int) -> list[int]:
     """The same tree, level by level and node by node, from the same noise."""
-    purse = Purse(Fraction(10**9), bits(seed))
+    accountant = Accountant(Fraction(10**9), bits(seed))
     level, leaves, depth = [(line.first, line.last)], [], 0
     ordered = np.sort(codes)
     while level:
         wide = any(low < last for low, last in level)
-        noise = purse.noise(len(level), like._scale).tolist() if wide else [0] * len(level)
+        noise = accountant.noise(len(level), like._scale).tolist() if wide else [0] * len(level)
         below_them = []
         for (low, last), z in zip(level, noise, strict=True):
             count = int(np.searchsorted(ordered, last, side="right") - np.searchsorted(ordered, low))
@@ -244,7 +244,7 @@ def _by_hand(line: Line, like: PrivTree, codes: Codes, seed: int) -> list[int]:
 
 @pytest.mark.parametrize("cells", [1, 2, 5, 16, 1000])
 def test_the_number_of_passes_does_not_change_the_tree(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = BitsLine.of(np.dtype(np.float64))
+    line = FloatBitCodes.of(np.dtype(np.float64))
     values = np.concatenate([np.zeros(500), np.random.default_rng(1).lognormal(3, 2, 500), np.full(300, 42.0)])
     codes = line.to_codes(values)
     whole = grown(line, Fraction(2), codes)
@@ -263,7 +263,7 @@ def test_the_number_of_passes_does_not_change_the_tree(cells: int, monkeypatch: 
 
 
 def test_more_boundaries_than_were_asked_for_do_no_harm() -> None:
-    line = StepsLine.of(I64)
+    line = GridCodes.of(I64)
     codes = np.random.default_rng(2).poisson(50, 2000)
     one, other = tree(line, Fraction(1)), tree(line, Fraction(1))
     while not one.grown:
@@ -276,13 +276,13 @@ def test_more_boundaries_than_were_asked_for_do_no_harm() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_a_line_of_one_code_is_a_leaf(count: int) -> None:
-    line = StepsLine.of(I64, lower=7, upper=7)
+    line = GridCodes.of(I64, lower=7, upper=7)
     found = grown(line, Fraction(1), np.full(count, 7))
     assert found.leaves.tolist() == [7]
 
 
 def test_an_atom_is_found_to_the_last_digit_and_empty_space_is_not_split() -> None:
-    line = BitsLine.of(np.dtype(np.float64))
+    line = FloatBitCodes.of(np.dtype(np.float64))
     codes = line.to_codes(np.full(100_000, 0.1))
     for seed in range(5):
         found = grown(line, Fraction(1), codes, seed)

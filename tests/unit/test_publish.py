@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import dipriv
-from dipriv.account import open_account
-from dipriv.errors import DisclosureError, InputError, ReferenceRowsError, SchemaError
-from dipriv.files import BATCH_ROWS, Sink, Source
-from dipriv.ledger import BudgetError, Ledger, LedgerError
-from dipriv.publish import TYPES_READ, Published, Request, publish
-from dipriv.split import Split
-from dipriv.tables import read
-from dipriv.unit import Unit
+from dipriv._tables.frames import read
+from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError, ReferenceDataError, SchemaError
+from dipriv.ledger import Ledger
+from dipriv.release.accounting import identify
+from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
+from dipriv.sources.files import BATCH_ROWS, Sink, Source
+from dipriv.sources.holdout import Split
+from dipriv.sources.privacy_unit import Unit
 from tests.support import ALARM
 from tests.unit.refusal import refused
 
@@ -44,7 +44,9 @@ def people(rows: int = 3000, seed: int = 0) -> pa.Table:
     )
 
 
-def run(folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any) -> Published:
+def run(
+    folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any
+) -> ReleasedTable:
     file = folder / name
     if not file.exists():
         with Sink.open(file) as sink:
@@ -61,9 +63,9 @@ def run(folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out
 @pytest.mark.parametrize("extension", ["parquet", "csv", "arrow", "csv.gz"])
 def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, tmp_path: Path) -> None:
     table = people()
-    done = run(tmp_path, table, f"in.{extension}", f"out.{extension}", rng=7)
+    done = run(tmp_path, table, f"in.{extension}", f"out.{extension}", seed=7)
     released = Source.open(tmp_path / f"out.{extension}").read()
-    same = dipriv.privatize(table.drop_columns(["person"]), 1.0, reference="holdout", keep=["row"], rng=7)
+    same = dipriv.privatize(table.drop_columns(["person"]), 1.0, reference="holdout", keep=["row"], seed=7)
     assert released.to_pydict() == same.data.to_pydict()
     extra = (TYPES_READ,) if extension.startswith("csv") else ()
     assert done.guarantee == replace(same.guarantee, conditions=(*same.guarantee.conditions, *extra))
@@ -72,9 +74,9 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, tmp_path: Pa
 
 def test_batches_do_not_matter(tmp_path: Path) -> None:
     table = people(2 * BATCH_ROWS // 100)
-    done = run(tmp_path, table, rng=3)
+    done = run(tmp_path, table, seed=3)
     pq.write_table(table, tmp_path / "other.parquet", row_group_size=777)
-    run(tmp_path, table, "other.parquet", "other-out.parquet", rng=3)
+    run(tmp_path, table, "other.parquet", "other-out.parquet", seed=3)
     assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "other-out.parquet"))
     assert done.released == pq.read_metadata(tmp_path / "out.parquet").num_rows
 
@@ -223,7 +225,7 @@ def test_two_first_releases_at_once_do_not_mix(tmp_path: Path) -> None:
     """Both look before either enters: the second to enter is refused."""
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         rows = people(), people().sort_by("age")
-        accounts = [open_account(ledger, "in", table.to_batches(), None) for table in rows]
+        accounts = [identify(ledger, "in", table.to_batches(), None) for table in rows]
         for account in accounts:
             account.split(None, None, 0.25)
         promise = dipriv.Guarantee(epsilon=1.0, protects="", kernel="", reference="")
@@ -241,7 +243,7 @@ def test_a_replaced_output_never_has_the_promise_of_another(tmp_path: Path, monk
     def crash(*_: object, **__: object) -> None:
         raise OSError
 
-    monkeypatch.setattr("dipriv.files.publish_part", crash)
+    monkeypatch.setattr("dipriv.sources.files.commit_file", crash)
     with pytest.raises((OSError, InputError)):
         run(tmp_path, people(), epsilon=0.1)
     assert not note.exists() or json.loads(note.read_text(encoding="utf-8"))["guarantee"]["epsilon"] == 5.0
@@ -315,9 +317,9 @@ def test_rows_of_a_person_share_epsilon(tmp_path: Path) -> None:
 
 def test_in_memory_and_in_files_persons_are_treated_alike(tmp_path: Path) -> None:
     table = people()
-    run(tmp_path, table, unit="person", rows_per_unit=2, drop=(), rng=4)
+    run(tmp_path, table, unit="person", rows_per_unit=2, drop=(), seed=4)
     same = dipriv.privatize(
-        table, 1.0, reference="holdout", keep=["row"], unit="person", rows_per_unit=2, rng=4, columns=None
+        table, 1.0, reference="holdout", keep=["row"], unit="person", rows_per_unit=2, seed=4, columns=None
     )
     assert pq.read_table(tmp_path / "out.parquet").equals(same.data)
 
@@ -344,7 +346,7 @@ def test_bad_requests(tmp_path: Path) -> None:
     refused(InputError, "rows_per_unit=0", call=lambda: run(tmp_path, table, unit="person", rows_per_unit=0))
     refused(InputError, "'nobody'", "not a column", call=lambda: run(tmp_path, table, drop=("nobody",)))
     refused(InputError, "'nobody'", call=lambda: run(tmp_path, table, unit="nobody"))
-    refused(ReferenceRowsError, "hold-out has", call=lambda: run(tmp_path, table.slice(0, 1), "one.parquet"))
+    refused(ReferenceDataError, "hold-out has", call=lambda: run(tmp_path, table.slice(0, 1), "one.parquet"))
     texts = pa.table({"note": [f"met {i} people on the way home and told them {i * 7}" for i in range(400)]})
     refused(SchemaError, "'note'", call=lambda: run(tmp_path, texts, "texts.parquet", keep=(), drop=()))
     assert not list(tmp_path.glob("out*"))

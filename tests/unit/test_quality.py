@@ -15,10 +15,10 @@ from benchmarks.quality import __main__ as command
 from benchmarks.quality import adult, bank, edges, page, peers, sdnist, shares, verbatim
 from benchmarks.quality.contest import Method, Setting, contest
 from benchmarks.quality.measures import excess_bound, k_marginal, ks, logistic_kl, total_variation, triples
+from research.bank import COLUMNS, as_text
 from scipy.stats import binom, hypergeom, ks_2samp
 
 from dipriv.errors import InputError
-from dipriv.experiments.bank import COLUMNS, as_text
 
 pytest.importorskip("statsmodels", reason="the bank regression needs the extra `experiments`")
 pytest.importorskip("matplotlib", reason="the figures need the extra `plots`")
@@ -326,7 +326,7 @@ def test_public_bins_hold_the_data(load: Any) -> None:
     try:
         frame = load()
     except (InputError, KeyError):
-        pytest.skip("the data set is not there; see dipriv.experiments.data")
+        pytest.skip("the data set is not there; see research.data")
     module = {bank.load: bank, adult.load: adult, sdnist.load: sdnist}[load]
     for name, bins in module.BINS.items():
         numbers = pd.to_numeric(frame[name], errors="coerce").dropna()

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dipriv._random.bits import Bits, Draws, source
 from dipriv.errors import InputError
-from dipriv.randomness import Bits, Draws, source
 from tests.support import chi_square_tail, dkw, ks_uniform
 
 

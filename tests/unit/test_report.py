@@ -52,7 +52,7 @@ def survey(seed: int, rows: int = ROWS) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def pair() -> tuple[pd.DataFrame, dipriv.Release]:
     table = survey(1)
-    return table, dipriv.privatize(table, 3.0, reference="holdout", rng=2)
+    return table, dipriv.privatize(table, 3.0, reference="holdout", seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +262,7 @@ def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
     n = 8000
     table = pd.DataFrame({"x": rng.standard_normal(n)})
     release = dipriv.privatize(
-        table, 3.0, reference="holdout", public=pd.DataFrame({"x": rng.standard_normal(n)}), rng=12
+        table, 3.0, reference="holdout", public=pd.DataFrame({"x": rng.standard_normal(n)}), seed=12
     )
     told: dict[str, Any] = {"schema": release.schema, "rows": release.rows}
     kept = release.fidelity
@@ -270,7 +270,7 @@ def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
     assert found.value == pytest.approx(np.corrcoef(table["x"], release.data["x"])[0, 1])
     assert found.expected == kept["x"]
     assert abs(found.value - kept["x"]) < 5 / np.sqrt(n)
-    less = dipriv.privatize(table, 1.0, public=table, rng=12).fidelity["x"]
+    less = dipriv.privatize(table, 1.0, public=table, seed=12).fidelity["x"]
     assert found.value - less > 5 / np.sqrt(n)  # control
     assert column(compare(table, release.data, **told), "x").fidelity[0].expected is None
 

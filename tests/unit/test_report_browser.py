@@ -68,7 +68,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(30)
     table = survey(31, 800)[[COLUMN, "since", "town", "works"]].assign(heavy=rng.pareto(1.0, 800))
     table["a_long_name_without_a_space" * 5] = rng.integers(0, 3, 800)
-    release = dipriv.privatize(table, 2.0, reference="holdout", rng=32)
+    release = dipriv.privatize(table, 2.0, reference="holdout", seed=32)
     path = tmp_path_factory.mktemp("report") / "report.html"
     comparison = compare(
         table, release.data, schema=release.schema, rows=release.rows, guarantee=release.guarantee, target="works"

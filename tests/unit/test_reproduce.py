@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research import bank, catalogue, graphs, movielens, runner, uc_salary
+from research.compare import below, difference, lost, reach, sensitivity, verdict
+from research.data import data_file
+from research.protocol import Experiment, Printed, Row, Values, printed, seed_of
+from research.render import findings, table
+from research.runner import Results
 
 from dipriv.errors import InputError
-from dipriv.experiments import bank, catalogue, graphs, movielens, runner, uc_salary
-from dipriv.experiments.compare import below, difference, lost, reach, sensitivity, verdict
-from dipriv.experiments.data import data_file
-from dipriv.experiments.protocol import Experiment, Printed, Row, Values, printed, seed_of
-from dipriv.experiments.render import findings, table
-from dipriv.experiments.runner import Results
 
 
 def toy(name: str = "toy", fail_at: int | None = None, calls: list[int] | None = None) -> Experiment:
@@ -108,7 +108,7 @@ def test_jobs_do_not_change_results(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM], ids=["interrupted", "terminated"])
 def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, signal_: signal.Signals) -> None:
-    command = [sys.executable, "-m", "dipriv", "reproduce", "discrete-means", "--reps", "30", "--jobs", "1", "--out"]
+    command = [sys.executable, "-m", "research", "discrete-means", "--reps", "30", "--jobs", "1", "--out"]
     folder = tmp_path / "killed"
     process = subprocess.Popen([*command, folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     journal = folder / "discrete-means.seed-2023.journal"
@@ -149,7 +149,7 @@ def test_bad_input_is_told(arguments: list[str], code: int, told: str, tmp_path:
     (tmp_path / "file").write_text("", encoding="utf-8")
     filled = [argument.format(file=tmp_path / "file") for argument in arguments]
     done = subprocess.run(
-        [sys.executable, "-m", "dipriv", "reproduce", *filled],
+        [sys.executable, "-m", "research", *filled],
         cwd=tmp_path,
         env={**os.environ, "DIPRIV_DATA": str(tmp_path / "nowhere"), "COLUMNS": "200"},
         capture_output=True,
@@ -163,9 +163,7 @@ def test_bad_input_is_told(arguments: list[str], code: int, told: str, tmp_path:
 
 
 def test_all_names_are_listed() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "dipriv", "reproduce", "--list"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "research", "--list"], capture_output=True, text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(catalogue.WHERE)
 
 

@@ -6,23 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from research import kernel_figures, row_fidelity
+from research.data import data_file
+from research.protocol import seed_of
+from research.row_fidelity import BY_COLUMN, DIP, JOINT, OPTIMAL, RATINGS
+from research.runner import reproduce
 from scipy import stats
 
+from dipriv._arrays import FloatArray
+from dipriv._coordinates import UniformCoordinate
 from dipriv.errors import InputError
-from dipriv.experiments import kernel_figures, row_fidelity
-from dipriv.experiments.data import data_file
-from dipriv.experiments.protocol import seed_of
-from dipriv.experiments.row_fidelity import BY_COLUMN, DIP, JOINT, OPTIMAL, RATINGS
-from dipriv.experiments.runner import reproduce
-from dipriv.kernels import Kernel, KernelRecipe, Laplace, Margin, Optimal, OptimalColumns, OptimalJoint
-from dipriv.randomness import FloatArray
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint
 from dipriv.references import Known
-from dipriv.release import privatize
+from dipriv.release.privatize import privatize
 
 QUANTILE = 4.9
 """Standard errors that a normal variable exceeds, either way, once in a million."""
 FINE = 512
-RECIPES: dict[str, KernelRecipe] = {
+RECIPES: dict[str, KernelSpec] = {
     DIP: Laplace(),
     OPTIMAL: Optimal(),
     BY_COLUMN: OptimalColumns(),
@@ -30,7 +31,7 @@ RECIPES: dict[str, KernelRecipe] = {
 }
 
 
-def expected(kernel: Kernel, margin: Margin) -> tuple[float, float]:
+def expected(kernel: Kernel, margin: UniformCoordinate) -> tuple[float, float]:
     """Correlation ρ of the first column before and after, and the sd of a row's part in its estimate.
 
     The sample correlation of standardized x, y is ρ plus the mean of xy - ρ(x² + y²)/2, up to terms of order 1/n.
@@ -42,23 +43,23 @@ def expected(kernel: Kernel, margin: Margin) -> tuple[float, float]:
         pi, x, spread = margin.probabilities, margin.values, np.inf
     x = x - pi @ x
     x = x / min(spread, np.sqrt(pi @ x**2))
-    law = kernel.law_on(0, np.concatenate([[0.0], np.cumsum(pi)[:-1], [1.0]]))
+    law = kernel.joint_probabilities(0, np.concatenate([[0.0], np.cumsum(pi)[:-1], [1.0]]))
     rho = float(x @ law @ x)
     part = np.outer(x, x) - rho * (x[:, np.newaxis] ** 2 + x**2) / 2
     return rho, float(np.sqrt((law * part**2).sum()))
 
 
-def margin_of(setting: str) -> Margin:
+def margin_of(setting: str) -> UniformCoordinate:
     """As the reference tells it, but written anew here."""
     if setting == "continuous":
-        return Margin("x0")
+        return UniformCoordinate("x0")
     if setting == RATINGS:
         _need_counts()
         law = row_fidelity.ratings().law
-        return Margin("x0", np.asarray(law.pk), np.asarray(law.xk))
+        return UniformCoordinate("x0", np.asarray(law.pk), np.asarray(law.xk))
     x = np.arange(2 if setting.startswith("Bernoulli") else 21)  # beyond 20 there is 1e-11 of Poisson(3)
     pi = row_fidelity.COLUMN_KINDS[setting].law.pmf(x)
-    return Margin("x0", pi / pi.sum(), x.astype(np.float64))
+    return UniformCoordinate("x0", pi / pi.sum(), x.astype(np.float64))
 
 
 @pytest.mark.parametrize("setting", row_fidelity.ONE)
@@ -78,7 +79,7 @@ def test_a_release_says_how_much_it_keeps(setting: str) -> None:
     margin = margin_of(setting)
     column = row_fidelity.ratings() if setting == RATINGS else row_fidelity.COLUMN_KINDS[setting]
     z = column.draw(50, np.random.default_rng(1))[:, np.newaxis]
-    release = privatize(z, 1.0, reference=Known(column.law), kernel="optimal", rng=1)
+    release = privatize(z, 1.0, reference=Known(column.law), kernel="optimal", seed=1)
     (said,) = release.fidelity.values()
     rho, sd = expected(Optimal().build(1.0, ["x0"], [margin]), margin)
     bound = QUANTILE * sd / np.sqrt(1 << 20) if setting == "continuous" else 1e-6  # 2^20 draws, else exact sums
@@ -92,7 +93,7 @@ def test_many_columns_keep_what_their_kernels_say(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(row_fidelity, "CELLS", 36_000)  # three calls
     monkeypatch.setattr(row_fidelity, "TOTAL_EPSILONS", (4.0,))
     measured = row_fidelity.of_many_columns(count, rows, seed_of(1))
-    laws = {method: expected(recipe.build(4.0, names), Margin("x0")) for method, recipe in RECIPES.items()}
+    laws = {method: expected(recipe.build(4.0, names), UniformCoordinate("x0")) for method, recipe in RECIPES.items()}
     for method, (rho, sd) in laws.items():
         assert abs(measured[method, 4.0] - rho) < QUANTILE * sd / np.sqrt(rows)
     assert laws[OPTIMAL] == laws[JOINT]

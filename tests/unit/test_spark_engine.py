@@ -24,12 +24,15 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import dipriv
+from dipriv._random.bits import source
 from dipriv.cli import app
-from dipriv.engines import spark, spark_rows, spark_session, spark_tasks
-from dipriv.errors import DiprivError, InputError, ReferenceRowsError, SchemaError
+from dipriv.errors import DiprivError, InputError, ReferenceDataError, SchemaError
 from dipriv.ledger import Ledger
-from dipriv.randomness import source
 from dipriv.references import Grouped, Known
+from dipriv.sources.spark import frame as spark_rows
+from dipriv.sources.spark import privatize as spark
+from dipriv.sources.spark import session as spark_session
+from dipriv.sources.spark import tasks as spark_tasks
 from tests import spark_support
 from tests.support import dkw, ks
 from tests.unit.refusal import NUMBER, SECRET, refused
@@ -116,7 +119,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("asked", CASES.values(), ids=CASES.keys())
 def test_a_seeded_release_has_the_rows_of_one_machine(frame: Any, asked: dict[str, Any]) -> None:
-    asked = {"keep": ["key"], "rng": 5, **asked}
+    asked = {"keep": ["key"], "seed": 5, **asked}
     there, here = spark.privatize(frame, 2.0, **asked), dipriv.privatize(TABLE, 2.0, **asked)
     released = there.data.toArrow()
     assert _bits(released.cast(here.data.schema)).equals(_bits(here.data))
@@ -127,11 +130,11 @@ def test_a_seeded_release_has_the_rows_of_one_machine(frame: Any, asked: dict[st
 
 
 def test_a_stated_law_and_a_public_spark_table(session: Any, numbers: Any) -> None:
-    here = dipriv.privatize(FILLED, 1.0, reference=LAW, keep=["key"], rng=2)
-    assert _rows(spark.privatize(numbers, 1.0, reference=LAW, keep=["key"], rng=2)).equals(here.data)
+    here = dipriv.privatize(FILLED, 1.0, reference=LAW, keep=["key"], seed=2)
+    assert _rows(spark.privatize(numbers, 1.0, reference=LAW, keep=["key"], seed=2)).equals(here.data)
     public = session.createDataFrame(FILLED.slice(0, 500))
-    here = dipriv.privatize(FILLED, 1.0, public=FILLED.slice(0, 500), rng=2)
-    assert _rows(spark.privatize(numbers, 1.0, public=public, rng=2)).equals(here.data)
+    here = dipriv.privatize(FILLED, 1.0, public=FILLED.slice(0, 500), seed=2)
+    assert _rows(spark.privatize(numbers, 1.0, public=public, seed=2)).equals(here.data)
 
 
 def test_types_names_order_and_room_for_nulls_stay(frame: Any) -> None:
@@ -197,11 +200,11 @@ def test_the_driver_never_holds_the_table(session: Any) -> None:
     table = session.range(0, n, numPartitions=4).selectExpr("sin(id) as a", "id % 7 as b")
     with pytest.raises(Exception, match="maxResultSize"):  # control: it would not fit
         table.toArrow()
-    release = spark.privatize(table, 1.0, rng=282)  # a seed at which some rows get values that no row had
+    release = spark.privatize(table, 1.0, seed=282)  # a seed at which some rows get values that no row had
     assert not session.sparkContext._jsc.getPersistentRDDs()  # what learning left on disks is gone
     found = release.data.agg(functions.count("*"), functions.countDistinct("b"), functions.sum("b")).first()
     ids = np.arange(n)
-    b = dipriv.privatize(pa.table({"a": np.sin(ids), "b": ids % 7}), 1.0, rng=282).data.column("b").to_numpy()
+    b = dipriv.privatize(pa.table({"a": np.sin(ids), "b": ids % 7}), 1.0, seed=282).data.column("b").to_numpy()
     assert tuple(found) == (n, len(np.unique(b)), b.sum())
     with pytest.raises(InputError, match="Hold out a smaller share"):
         _limited(spark_rows, "MOST_HELD", 1000, lambda: spark.privatize(table, 1.0, reference="holdout"))
@@ -211,7 +214,7 @@ def test_the_driver_never_holds_the_table(session: Any) -> None:
 
 
 def test_the_key_is_in_no_plan_log_or_name(numbers: Any, log: Path) -> None:
-    release = spark.privatize(numbers, 1.0, reference=LAW, keep=["key"], rng=11)
+    release = spark.privatize(numbers, 1.0, reference=LAW, keep=["key"], seed=11)
     assert _rows(release).num_rows == N
     key: bytes = source(11).child("noise")._key
     plan = release.data._jdf.queryExecution().toString()
@@ -306,7 +309,7 @@ def test_bad_tables(session: Any, numbers: Any) -> None:
     refused(InputError, "stream", call=lambda: spark.privatize(session.readStream.format("rate").load(), 1.0))
     refused(InputError, "per group", call=lambda: spark.privatize(one, 1.0, reference=Grouped("id", 2)))
     refused(InputError, "dataset=", call=lambda: spark.privatize(one, 1.0, ledger="x.db"))
-    refused(ReferenceRowsError, "nulls", call=lambda: spark.privatize(numbers, 1.0, public=_with_nulls()))
+    refused(ReferenceDataError, "nulls", call=lambda: spark.privatize(numbers, 1.0, public=_with_nulls()))
     assert spark.privatize(one.where("id = 3"), 1.0).data.count() == 1
 
 

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv import tables
-from dipriv.split import Split
+from dipriv._tables import frames as tables
+from dipriv.sources.holdout import Split
 from tests.support import bits
 
 

@@ -17,11 +17,12 @@ import pytest
 from scipy import stats
 
 import dipriv
-from dipriv.engines import blocks, stream
-from dipriv.engines.blocks import cut
-from dipriv.errors import InputError, ReferenceRowsError, SchemaError
-from dipriv.ledger import BudgetError, Ledger
+from dipriv.errors import BudgetError, InputError, ReferenceDataError, SchemaError
+from dipriv.ledger import Ledger
 from dipriv.references import Grouped, Known, Private
+from dipriv.sources import _blocks as blocks
+from dipriv.sources import stream
+from dipriv.sources._blocks import cut
 from tests.unit.refusal import NUMBER, SECRET, refused
 
 N = 4001
@@ -80,8 +81,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
 def test_a_seeded_stream_gives_the_rows_of_the_table_in_memory(options: dict[str, Any]) -> None:
     table = people()
-    expected = dipriv.privatize(table, 1.5, rng=7, **options)
-    release = stream.privatize(lambda: iter(pieces(table)), 1.5, rng=7, **options)
+    expected = dipriv.privatize(table, 1.5, seed=7, **options)
+    release = stream.privatize(lambda: iter(pieces(table)), 1.5, seed=7, **options)
     released = release.batches().read_all()
     assert released.schema.equals(expected.data.schema)
     assert rows_of(released) == rows_of(expected.data)
@@ -92,8 +93,8 @@ def test_a_seeded_stream_gives_the_rows_of_the_table_in_memory(options: dict[str
 
 def test_fidelity_is_that_of_the_table_in_memory() -> None:
     table = people().select(["ok"])
-    release = stream.privatize(table.to_batches, 1.0, rng=7)
-    assert release.fidelity == dipriv.privatize(table, 1.0, rng=7).fidelity
+    release = stream.privatize(table.to_batches, 1.0, seed=7)
+    assert release.fidelity == dipriv.privatize(table, 1.0, seed=7).fidelity
     assert 0 < release.fidelity["ok"] < 1
 
 
@@ -113,7 +114,7 @@ def test_blocks_do_not_change_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(blocks, "FEWEST_ROWS", size)
         monkeypatch.setattr(blocks, "MOST_ROWS", size)
         table = people(rows=201)
-        found.append(rows_of(stream.privatize(lambda table=table: pieces(table, 44), 1.0, rng=3).batches().read_all()))
+        found.append(rows_of(stream.privatize(lambda table=table: pieces(table, 44), 1.0, seed=3).batches().read_all()))
     assert found[0] == found[1] == found[2]
 
 
@@ -141,7 +142,7 @@ def written(folder: Path, table: pa.Table, files: int = 3) -> Path:
 def test_parquet_files_as_a_data_set_a_folder_a_pattern_and_one_file(tmp_path: Path) -> None:
     table = people()
     folder = written(tmp_path / "people", table)
-    expected = rows_of(dipriv.privatize(table, 1.0, keep=["id"], rng=4).data)
+    expected = rows_of(dipriv.privatize(table, 1.0, keep=["id"], seed=4).data)
     pq.write_table(table, tmp_path / "all.parquet")
     for source in (
         ds.dataset(folder),
@@ -150,7 +151,7 @@ def test_parquet_files_as_a_data_set_a_folder_a_pattern_and_one_file(tmp_path: P
         str(folder / "*.parquet"),
         tmp_path / "all.parquet",
     ):
-        assert rows_of(stream.privatize(source, 1.0, keep=["id"], rng=4).batches().read_all()) == expected
+        assert rows_of(stream.privatize(source, 1.0, keep=["id"], seed=4).batches().read_all()) == expected
     some = ds.dataset(folder).filter(ds.field("id") < 2500)
     kept = stream.privatize(some, 1.0, columns=["age"], keep=["id"]).batches().read_all()
     assert kept["id"].to_pylist() == list(range(2500))
@@ -170,8 +171,8 @@ def test_a_lazy_frame_gives_the_rows_of_the_frame() -> None:
         size=pl.col("age").mod(2).replace_strict({0: "s", 1: "l"}, return_dtype=pl.Enum(["s", "m", "l"])),
         at=pl.col("born").cast(pl.Datetime("us", "Europe/Paris")),
     )
-    expected = dipriv.privatize(frame, 2.0, keep=["id"], reference=Private(), rng=5)
-    release = stream.privatize(frame.lazy(), 2.0, keep=["id"], rng=5)
+    expected = dipriv.privatize(frame, 2.0, keep=["id"], reference=Private(), seed=5)
+    release = stream.privatize(frame.lazy(), 2.0, keep=["id"], seed=5)
     released = pl.DataFrame(release.batches().read_all())
     assert released.drop("kind", "size").equals(expected.data.drop("kind", "size"))
     for name in ("kind", "size"):
@@ -184,8 +185,8 @@ def test_a_lazy_query_over_files_is_streamed(tmp_path: Path) -> None:
     table = people()
     folder = written(tmp_path / "people", table)
     query = pl.scan_parquet(folder / "*.parquet").filter(pl.col("age") >= 30).select("id", "age", "pay")
-    release = stream.privatize(query, 1.0, keep=["id"], rng=6)
-    expected = dipriv.privatize(query.collect(), 1.0, keep=["id"], rng=6).data
+    release = stream.privatize(query, 1.0, keep=["id"], seed=6)
+    expected = dipriv.privatize(query.collect(), 1.0, keep=["id"], seed=6).data
     assert pl.DataFrame(release.batches().read_all()).equals(expected)
 
 
@@ -428,7 +429,7 @@ def test_what_a_stream_has_no_way_for_is_told() -> None:
     refused(SchemaError, "strict", call=lambda: stream.privatize(source, 1.0, reference=Private(strict=True)))
     one = pa.record_batch({"a": [1.0]})
     refused(
-        ReferenceRowsError, "of 1 rows", call=lambda: stream.privatize(lambda: [one], 1.0, reference="holdout", rng=0)
+        ReferenceDataError, "of 1 rows", call=lambda: stream.privatize(lambda: [one], 1.0, reference="holdout", seed=0)
     )
     texts = pa.record_batch({"a": [f"{SECRET} {number}" for number in range(300)]})
     refused(SchemaError, "free text", call=lambda: stream.privatize(lambda: [texts], 1.0))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv import chunks
+from dipriv import _parallel as chunks
 from dipriv.references import Grouped
 
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ COLUMNS = {
 @pytest.mark.parametrize("sizes", [[N], [1, 4999], [1000] * 5, [0, 777, 0, 4223]])
 def test_batches_do_not_change_the_rows(columns: list[str], sizes: list[int]) -> None:
     table = TABLE.select(columns)
-    dip = dipriv.DIP(1.0, reference="holdout", public=table, rng=7).fit(table)
+    dip = dipriv.DIP(1.0, reference="holdout", public=table, seed=7).fit(table)
     batches = []
     start = 0
     for size in sizes:
@@ -56,9 +56,9 @@ def test_threads_and_chunks_do_not_change_the_rows(columns: list[str], monkeypat
     for threads, cells in ((1, 1 << 17), (1, 700), (4, 700), (3, 1111)):
         monkeypatch.setenv("DIPRIV_THREADS", str(threads))
         monkeypatch.setattr(chunks, "CHUNK_CELLS", cells)
-        released.append(dipriv.privatize(table, 1.0, reference="holdout", rng=3).data)
+        released.append(dipriv.privatize(table, 1.0, reference="holdout", seed=3).data)
     assert all(other.equals(released[0]) for other in released[1:])
-    assert not dipriv.privatize(table, 1.0, reference="holdout", rng=4).data.equals(released[0])
+    assert not dipriv.privatize(table, 1.0, reference="holdout", seed=4).data.equals(released[0])
 
 
 def test_groups_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_groups_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None
     released = []
     for cells in (1 << 17, 333):
         monkeypatch.setattr(chunks, "CHUNK_CELLS", cells)
-        release = dipriv.privatize(table, 1.0, reference=Grouped(by="who", first=5), keep=["who"], rng=3)
+        release = dipriv.privatize(table, 1.0, reference=Grouped(by="who", first=5), keep=["who"], seed=3)
         released.append(release.data)
     assert released[0].equals(released[1])
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv import tables
-from dipriv.fingerprint import fingerprint_of
+from dipriv._tables import frames as tables
+from dipriv.sources._fingerprint import fingerprint_of
 from tests.unit.typed import CODES, NO_NOISE, ROWS, SEED, values
 
 LIBRARIES = pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_kept_columns_line_up_with_released_ones(library: Callable[..., Any]) ->
     table = library(COLUMNS)
     for name in ("größe ☃", "", "a\nb"):
         kept = [other for other in COLUMNS if other != name]
-        release = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, keep=kept, rng=SEED)
+        release = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, keep=kept, seed=SEED)
         assert type(release.data) is type(table)
         assert columns_of(release.data) == columns_of(table)
         assert release.rows.tolist() == list(range(ROWS))
@@ -49,7 +49,7 @@ def test_kept_columns_line_up_with_released_ones(library: Callable[..., Any]) ->
 @LIBRARIES
 def test_the_hold_out_is_left_out_and_the_rest_stays_in_order(library: Callable[..., Any]) -> None:
     table = library(COLUMNS)
-    release = dipriv.privatize(table, 1.0, reference="holdout", keep=["id", ""], rng=SEED)
+    release = dipriv.privatize(table, 1.0, reference="holdout", keep=["id", ""], seed=SEED)
     released = columns_of(release.data)
     assert list(released) == list(COLUMNS)
     assert released["id"] == release.rows.tolist() == sorted(release.rows.tolist())
@@ -60,7 +60,7 @@ def test_the_hold_out_is_left_out_and_the_rest_stays_in_order(library: Callable[
 
 @LIBRARIES
 def test_chosen_columns_come_in_the_order_of_the_table(library: Callable[..., Any]) -> None:
-    release = dipriv.privatize(library(COLUMNS), 1.0, reference="holdout", columns=["a\nb", ""], keep=["id"], rng=SEED)
+    release = dipriv.privatize(library(COLUMNS), 1.0, reference="holdout", columns=["a\nb", ""], keep=["id"], seed=SEED)
     assert list(columns_of(release.data)) == ["id", "", "a\nb"]
 
 
@@ -77,7 +77,7 @@ INDEXES = {
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES.keys())
 def test_pandas_keeps_its_index(index: pd.Index[Any]) -> None:
     frame = pd.DataFrame(COLUMNS).set_index(index)
-    release = dipriv.privatize(frame, 1.0, reference="holdout", keep=["id"], rng=SEED)
+    release = dipriv.privatize(frame, 1.0, reference="holdout", keep=["id"], seed=SEED)
     assert release.data.index.identical(index[release.rows])
     assert release.data["id"].tolist() == release.rows.tolist()
     pd.testing.assert_series_equal(release.data["id"], frame["id"].iloc[release.rows])
@@ -96,7 +96,7 @@ def test_pandas_keeps_its_index(index: pd.Index[Any]) -> None:
 def test_pandas_keeps_names_that_are_not_text(names: pd.Index[Any]) -> None:
     frame = pd.DataFrame({n: values("whole", holes=False) for n in range(3)})
     frame.columns = names
-    release = dipriv.privatize(frame, 1.0, reference="holdout", keep=[str(names[1])], rng=SEED)
+    release = dipriv.privatize(frame, 1.0, reference="holdout", keep=[str(names[1])], seed=SEED)
     assert release.data.columns.identical(names)
     assert release.data.iloc[:, 1].tolist() == frame.iloc[release.rows, 1].tolist()
 
@@ -104,12 +104,12 @@ def test_pandas_keeps_names_that_are_not_text(names: pd.Index[Any]) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "float64", "bool"])
 def test_numpy_arrays_come_back_as_arrays(dtype: str) -> None:
     rows = np.array(CODES)[:, np.newaxis].astype(dtype)
-    clear = dipriv.privatize(rows, NO_NOISE, reference="holdout", public=rows, rng=SEED).data
+    clear = dipriv.privatize(rows, NO_NOISE, reference="holdout", public=rows, seed=SEED).data
     assert isinstance(clear, np.ndarray)
     assert clear.dtype == rows.dtype
     assert np.array_equal(clear, rows)
     wide = np.hstack([rows, rows[::-1]])
-    release = dipriv.privatize(wide, 1.0, reference="holdout", keep=["x1"], rng=SEED)
+    release = dipriv.privatize(wide, 1.0, reference="holdout", keep=["x1"], seed=SEED)
     assert release.data.dtype == wide.dtype
     assert np.array_equal(release.data[:, 1], wide[release.rows, 1])
     assert not np.array_equal(release.data[:, 0], wide[release.rows, 0])
@@ -117,7 +117,7 @@ def test_numpy_arrays_come_back_as_arrays(dtype: str) -> None:
 
 def test_numpy_keeps_nan() -> None:
     rows = np.array([np.nan if cell is None else cell for cell in values("real", holes=True)])[:, np.newaxis]
-    clear = dipriv.privatize(rows, NO_NOISE, reference="holdout", public=rows, rng=SEED).data
+    clear = dipriv.privatize(rows, NO_NOISE, reference="holdout", public=rows, seed=SEED).data
     assert np.array_equal(clear, rows, equal_nan=True)
 
 
@@ -142,8 +142,8 @@ def test_nan_stays_nan_and_null_stays_null(library: str, kind: pa.DataType, spre
         listed = nan_and_null(plain.to_list() if isinstance(data, pl.DataFrame) else plain.to_pylist())
         return [str(cell) if cell in ("NaN", None) else "number" for cell in listed]
 
-    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, rng=SEED).data
-    noisy = dipriv.privatize(table, 1.0, reference="holdout", rng=SEED).data
+    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, seed=SEED).data
+    noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED).data
     assert states(clear) == states(table)
     assert set(states(noisy)) == {"NaN", "None", "number"}
 
@@ -152,7 +152,7 @@ def test_nan_stays_nan_and_null_stays_null(library: str, kind: pa.DataType, spre
 @pytest.mark.parametrize("other", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 def test_public_rows_may_come_from_another_library(library: Callable[..., Any], other: Callable[..., Any]) -> None:
     column = {"x": values("text", holes=True)}
-    release = dipriv.privatize(library(column), NO_NOISE, reference="holdout", public=other(column), rng=SEED)
+    release = dipriv.privatize(library(column), NO_NOISE, reference="holdout", public=other(column), seed=SEED)
     assert columns_of(release.data) == column
 
 
@@ -170,7 +170,7 @@ def test_public_rows_may_come_from_another_library(library: Callable[..., Any], 
 def test_public_rows_may_have_numbers_of_another_width(mine: str, theirs: str, step: float) -> None:
     frame = pd.DataFrame({"x": (np.array(CODES) * step).astype(mine)})
     public = pd.DataFrame({"x": (np.array(CODES) * step).astype(theirs)})
-    release = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=public, rng=SEED)
+    release = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=public, seed=SEED)
     pd.testing.assert_frame_equal(release.data, frame)
 
 
@@ -184,7 +184,7 @@ def test_fingerprints_tell_slices_of_one_table_apart() -> None:
     assert fingerprint(table.slice(0, 100)) == fingerprint(table.slice(0, 100))
     assert fingerprint(table.slice(0, 100)) != fingerprint(table.slice(100, 100))
     assert fingerprint(table.slice(0, 100), ("x",)) == fingerprint(copy, ("x",))
-    dip = dipriv.DIP(1.0, reference="holdout", rng=SEED).fit(table.slice(0, 100))
+    dip = dipriv.DIP(1.0, reference="holdout", seed=SEED).fit(table.slice(0, 100))
     assert dip.transform(table.slice(100)).num_rows == ROWS - 100
     with pytest.raises(dipriv.DisclosureError):
         dip.transform(table.slice(0, 100))

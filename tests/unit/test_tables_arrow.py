@@ -93,11 +93,11 @@ def test_fields_keep_whether_they_take_nulls(nullable: bool) -> None:
 @pytest.mark.parametrize("kind", [dipriv.Mixed(), dipriv.Datetime(resolution="hour")])
 def test_dates_in_milliseconds_stay_whole_days(kind: Any) -> None:
     table = pa.table({"x": pa.array(values("date", holes=True), pa.date64())})
-    release = dipriv.privatize(table, 1.0, reference="holdout", schema={"x": kind}, rng=SEED)
+    release = dipriv.privatize(table, 1.0, reference="holdout", schema={"x": kind}, seed=SEED)
     assert set(cells(release.data)) <= set(cells(table))
 
 
 def test_a_record_batch_comes_back_as_a_table() -> None:
     batch = pa.record_batch({"x": values("whole", holes=True)})
-    release = dipriv.privatize(batch, NO_NOISE, reference="holdout", public=batch, rng=SEED)
+    release = dipriv.privatize(batch, NO_NOISE, reference="holdout", public=batch, seed=SEED)
     assert release.data == pa.Table.from_batches([batch])

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dipriv
-from dipriv.codecs import NULL, PRESENT, Cells, LevelsCodec
+from dipriv._columns import NULL, PRESENT, ColumnValues
+from dipriv._random.bits import source
+from dipriv.codecs import LevelsCodec
 from dipriv.kernels import Laplace, Transition
 from dipriv.kernels.transition import TOTAL, exp_below, laplace_matrix
 from dipriv.mechanism import Chain, Levels, Mechanism, Separate, compose
-from dipriv.randomness import source
-from dipriv.references import Independent, LevelsLaw
+from dipriv.references import Independent, LevelsDistribution
 from tests.support import ALARM, chi_square_tail, draws, vectors
 
 
@@ -82,14 +83,14 @@ def test_the_direct_path_has_the_same_law(epsilon: float) -> None:
     """Codec, CDF, Laplace noise, quantile and codec against one look-up in the matrix: same counts by level."""
     n = 120_000
     codec = LevelsCodec(np.array([-5, 0, 7, 100]), missing=(NULL,))
-    law = LevelsLaw(np.array([0.1, 0.2, 0.4, 0.25, 0.05]), low=-1.0)
+    law = LevelsDistribution(np.array([0.1, 0.2, 0.4, 0.25, 0.05]), low=-1.0)
     kernel = Laplace().build(epsilon, ["z"])
     direct = Chain((codec,), Independent((law,)), kernel, (0,))
     matrix = compose([codec], Independent((law,)), kernel, [0])
     assert isinstance(matrix, Separate)
     assert isinstance(matrix.parts[0], Levels)
     for value, missing in ((-5, PRESENT), (7, PRESENT), (100, PRESENT), (0, NULL)):
-        cells = [Cells(np.full(n, value), np.full(n, missing, dtype=np.uint8))]
+        cells = [ColumnValues(np.full(n, value), np.full(n, missing, dtype=np.uint8))]
         counts = []
         mechanisms: list[Mechanism] = [direct, matrix]
         for number, mechanism in enumerate(mechanisms):
@@ -103,7 +104,7 @@ def test_the_direct_path_has_the_same_law(epsilon: float) -> None:
 
 def test_probabilities_too_small_for_integers_go_the_direct_way() -> None:
     codec = LevelsCodec(np.arange(3))
-    law = LevelsLaw(np.array([1e-17, 1 - 2e-17, 1e-17]))
+    law = LevelsDistribution(np.array([1e-17, 1 - 2e-17, 1e-17]))
     mechanism = compose([codec], Independent((law,)), Laplace().build(1e-6, ["z"]), [0])
     assert isinstance(mechanism, Separate)
     assert isinstance(mechanism.parts[0], Chain)
@@ -130,11 +131,11 @@ def test_ties_are_decided_by_further_digits(digits: int) -> None:
         assert chi_square_tail(counts, np.array(weights[(level + 1) % 3])) < ALARM  # control: another row
     codec = LevelsCodec(np.array([5, 6, 9]))
     values = np.full(n, 6)
-    levels = Levels(codec, matrix).privatize([Cells(values)], source(3))[0].values
+    levels = Levels(codec, matrix).privatize([ColumnValues(values)], source(3))[0].values
     nullable = Levels(LevelsCodec(np.array([5, 6, 9]), ()), matrix)
-    states = nullable.privatize([Cells(values, np.zeros(n, dtype=np.uint8))], source(3))[0].values
+    states = nullable.privatize([ColumnValues(values, np.zeros(n, dtype=np.uint8))], source(3))[0].values
     assert np.array_equal(levels, states)
-    assert chi_square_tail(np.bincount(codec.to_states(Cells(levels))), np.array(weights[1])) > ALARM
+    assert chi_square_tail(np.bincount(codec.to_states(ColumnValues(levels))), np.array(weights[1])) > ALARM
 
 
 def test_a_level_that_one_row_alone_releases_is_refused() -> None:
@@ -148,5 +149,5 @@ def test_a_level_that_one_row_alone_releases_is_refused() -> None:
 def test_independent_columns_use_bits_of_their_own() -> None:
     law = dipriv.references.Known({"a": stats.rv_discrete(values=([0, 1], [0.5, 0.5])), "b": stats.bernoulli(0.5)})
     frame = pd.DataFrame({"a": np.zeros(20_000, dtype=int), "b": np.zeros(20_000, dtype=int)})
-    released = dipriv.privatize(frame, 1.0, reference=law, kernel="laplace", rng=1).data
+    released = dipriv.privatize(frame, 1.0, reference=law, kernel="laplace", seed=1).data
     assert abs(np.corrcoef(released["a"], released["b"])[0, 1]) < 4.9 / np.sqrt(20_000)

@@ -23,7 +23,7 @@ from dipriv.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from dipriv.audit import Attack, Audit, Bound, Exact
+    from dipriv.auditing import Attack, Audit, Bound, Exact
 
 PRIVATE = "Contains statistics of the private data; do not publish."
 ANY_WIDTH = 10_000
@@ -60,10 +60,10 @@ def audit(
 
     Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error, which is no verdict.
     """
-    from dipriv.audit.whole import audit as measure
-    from dipriv.files import Source, write_text
-    from dipriv.publish import Request, recipe_of, without_columns
-    from dipriv.tables import check_names
+    from dipriv._tables.frames import check_names
+    from dipriv.auditing.run import audit as measure
+    from dipriv.release.publish import Request, recipe_of, without_columns
+    from dipriv.sources.files import Source, write_text
 
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     for path in (output, report):
@@ -118,11 +118,11 @@ def _write_report(
     """A comparison of the table with a release that nobody gets, and what the audit found."""
     import numpy as np
 
-    from dipriv.release import privatize
+    from dipriv.release.privatize import privatize
     from dipriv.report import compare, write_report
 
     rng = None if seed is None else np.random.SeedSequence([seed, 1])  # [seed] is the audit's
-    release = privatize(rows, epsilon, rng=rng, **options)
+    release = privatize(rows, epsilon, seed=rng, **options)
     compared = compare(
         rows,
         release.data,
@@ -137,7 +137,7 @@ def _write_report(
 
 def _show(found: Audit) -> None:
     """Tables for people: on a terminal as wide as it is, with names folded, and elsewhere one line for each entry."""
-    from dipriv.audit.results import as_percent
+    from dipriv.auditing.results import as_percent
 
     bounds = _table("ε of", "verdict", "claimed", "bound", "confidence", "draws")
     for bound in found.bounds:

@@ -1,4 +1,4 @@
-"""`dipriv inspect`, `dipriv compare` and `dipriv demo`: commands to look at a table, a release, and the program."""
+"""`dipriv inspect` and `dipriv compare`: look at a table, and at a release beside it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def inspect(
 
     The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
     """
-    from dipriv.files import Source, write_text
     from dipriv.inspection import inspect as look
+    from dipriv.sources.files import Source, write_text
 
     refuse_same_file(IN=table, OUT=output)
     refuse_existing(output, force=force)
@@ -60,10 +60,10 @@ def compare(
 
     Rows are matched where both tables have equally many, as with a private or public reference.
     """
-    from dipriv.files import Source
-    from dipriv.notes import read_note
+    from dipriv.guarantee.sidecar import read_note
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
+    from dipriv.sources.files import Source
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
     refuse_existing(output, force=force)
@@ -73,13 +73,3 @@ def compare(
     told = summarize(*tables, schema=declared, guarantee=promise, fidelity=fidelity, target=target)
     write_report(told, output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
-
-
-def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path("demo"),
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of a row.")] = 1.0,
-) -> None:
-    """Privatize a real survey end to end: the released table, its guarantee, and a report to look at."""
-    from dipriv.demo import run
-
-    run(folder, epsilon, say)

@@ -15,9 +15,9 @@ import typer
 from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_same_file, say, warn
 
 if TYPE_CHECKING:
-    from dipriv.publish import Published, Request
+    from dipriv.release.publish import ReleasedTable, Request
 
-Release: TypeAlias = "Callable[[Request], Published]"
+Release: TypeAlias = "Callable[[Request], ReleasedTable]"
 
 
 class Engine(StrEnum):
@@ -87,9 +87,9 @@ def privatize(
     OUT appears whole or not at all, with OUT.dipriv.json beside it: what is promised, to whom. ε is spent in the
     ledger before anything is written, and stays spent if writing fails.
     """
-    from dipriv.files import Source
     from dipriv.ledger import Ledger
-    from dipriv.publish import Request
+    from dipriv.release.publish import Request
+    from dipriv.sources.files import Source
 
     _check_options(public=public, reference=reference, holdout=holdout, unit=unit, rows_per_unit=rows_per_unit)
     _check_ledger_options(no_ledger=no_ledger, dataset=dataset, ledger=ledger)
@@ -125,7 +125,7 @@ def privatize(
         strict=strict,
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
-        rng=seed,
+        seed=seed,
     )
     done = release(request)
     if done.formulas and not escape_formulas:
@@ -165,15 +165,15 @@ def _here(
     table: str, output: str, format_: str | None, *, force: bool, escaped: bool, quiet: bool, sampled: bool
 ) -> Release:
     """A file into a file, in this process."""
-    from dipriv.files import Sink, Source
-    from dipriv.publish import publish
+    from dipriv.release.publish import publish
+    from dipriv.sources.files import Sink, Source
 
     source = Source.open(table, format_)
     sink = Sink.open(output, format_, force=force, escape_formulas=escaped)
     if escaped and sink.format not in ("csv", "tsv"):
         raise typer.BadParameter("--escape-formulas has no meaning for a format that spreadsheets do not open as text")
 
-    def release(request: Request) -> Published:
+    def release(request: Request) -> ReleasedTable:
         with Progress("reading", unit="rows", quiet=quiet) as bar:
             return publish(request, source, sink, bar.update, sampled=sampled)
 
@@ -182,7 +182,7 @@ def _here(
 
 def _on_spark(table: str, output: str, format_: str | None, *, force: bool) -> Release:
     """Files into a folder, by the workers of a cluster."""
-    from dipriv.engines.spark_files import Files, Folder, publish
+    from dipriv.sources.spark.files import Files, Folder, publish
 
     files, folder = Files.find(table, format_), Folder.open(output, force=force)
     return lambda request: publish(request, files, folder)

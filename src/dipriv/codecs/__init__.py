@@ -1,31 +1,32 @@
 """Codecs: one column's cells <-> continuous reals."""
 
-from dipriv.codecs.categorical import OneHotCodec
-from dipriv.codecs.cells import CellsCodec, RanksCodec
-from dipriv.codecs.discrete import LatticeCodec, LevelsCodec
+from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.fit import fit_codec, infer_kind
-from dipriv.codecs.lines import BitsLine, Line, StepsLine
-from dipriv.codecs.mixed import MixedLine, RealCodec
-from dipriv.codecs.nulls import NullsCodec
-from dipriv.codecs.protocol import NAN, NULL, PRESENT, Cells, Codec
+from dipriv.codecs.levels import LatticeCodec, LevelsCodec
+from dipriv.codecs.missing import MissingCodec
+from dipriv.codecs.one_hot import OneHotCodec
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
+from dipriv.codecs.protocol import Codec
+from dipriv.codecs.real import AtomsLine, RealCodec
 
 __all__ = [
     "NAN",
     "NULL",
     "PRESENT",
-    "BitsLine",
-    "Cells",
-    "CellsCodec",
+    "AtomsLine",
+    "BinnedCodec",
     "Codec",
+    "ColumnValues",
+    "FloatBitCodes",
+    "GridCodes",
     "LatticeCodec",
     "LevelsCodec",
-    "Line",
-    "MixedLine",
-    "NullsCodec",
+    "MissingCodec",
     "OneHotCodec",
-    "RanksCodec",
+    "OrderedCodes",
+    "RankedLevelsCodec",
     "RealCodec",
-    "StepsLine",
     "fit_codec",
     "infer_kind",
 ]

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs.categorical import OneHotCodec
-from dipriv.codecs.discrete import LatticeCodec, LevelsCodec, first_not_below, nearest_index
-from dipriv.codecs.mixed import MixedLine, RealCodec
-from dipriv.codecs.nulls import NullsCodec
-from dipriv.codecs.protocol import Cells, Codec
+from dipriv._arrays import FloatArray, first_not_below
+from dipriv._columns import ColumnValues
+from dipriv._jit import jit
+from dipriv.codecs.levels import LatticeCodec, LevelsCodec, nearest_index
+from dipriv.codecs.missing import MissingCodec
+from dipriv.codecs.one_hot import OneHotCodec
+from dipriv.codecs.protocol import Codec
+from dipriv.codecs.real import AtomsLine, RealCodec
 from dipriv.codecs.temporal import coarsest_resolution, ticks_in
-from dipriv.errors import ReferenceRowsError, SchemaError
-from dipriv.jit import jit
-from dipriv.randomness import FloatArray
+from dipriv.errors import ReferenceDataError, SchemaError
 from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, Storage, lattice
 
 MOST_LEVELS = 256
@@ -28,7 +29,7 @@ SAMPLE = 1 << 16
 MOST_OF_ONE_VALUE = 0.05
 
 
-def infer_kind(storage: Storage, cells: Cells) -> Kind:
+def infer_kind(storage: Storage, cells: ColumnValues) -> Kind:
     """The kind of an undeclared column, judged by its type and by these (reference) rows.
 
     One value, or few values that are each met often: Discrete on these levels. Else whole numbers, or numbers
@@ -98,7 +99,7 @@ def _common_step(z: NDArray[Any]) -> int | float | None:
     return None
 
 
-def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
+def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, reference: ColumnValues | None) -> Codec:
     """The codec of column `name`: what `kind` leaves open comes from the reference cells.
 
     `levels` is the number of labels where the cells are codes of labels; `reference` is None where a law is
@@ -116,10 +117,10 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     low = codec.lower[0]
     seen = reference.present.astype(np.float64) * codec.scale if isinstance(codec, RealCodec) else np.ones(1)
     # a narrow interval: the box between the nulls and the lowest value belongs to that value
-    return NullsCodec(codec, missing, low, _power_of_two(max(_typical(seen) * 2.0**-10, abs(low) * 2.0**-30)))
+    return MissingCodec(codec, missing, low, _power_of_two(max(_typical(seen) * 2.0**-10, abs(low) * 2.0**-30)))
 
 
-def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
+def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: ColumnValues | None) -> Codec:
     z = None if reference is None else reference.present
     if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
         support = _levels(name, kind, storage, levels, reference)
@@ -145,7 +146,7 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
     atoms = np.array(kind.atoms or (), dtype=np.float64) if isinstance(kind, Mixed) else np.empty(0)
     if z is None:
         unit = kind.unit if isinstance(kind, Mixed) else None
-        return RealCodec(MixedLine.around(atoms, unit or 1.0), storage.dtype, low, high)
+        return RealCodec(AtomsLine.around(atoms, unit or 1.0), storage.dtype, low, high)
     z = z.astype(np.float64)
     if z.min() < low or z.max() > high:
         raise SchemaError(
@@ -156,7 +157,7 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
         values, counts = np.unique(z, return_counts=True)
         atoms = values[counts >= max(2.0, ATOM_SHARE * len(z))]
     if not len(atoms) and z.min() == z.max():
-        raise ReferenceRowsError(
+        raise ReferenceDataError(
             f"column {name!r} is declared {kind!r}, but the {len(z)} reference rows hold one distinct value.",
             "Hold out more rows, or declare the column Discrete.",
         )
@@ -168,7 +169,7 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
         )
     scale = 2.0**-64 if max(np.max(np.abs(z)), np.max(np.abs(atoms), initial=0.0)) > 2.0**960 else 1.0
     unit = _power_of_two(_typical((z if not len(atoms) else z[~np.isin(z, atoms)]) * scale))
-    return RealCodec(MixedLine.around(atoms * scale, unit), storage.dtype, low, high, _floor(z, atoms), scale)
+    return RealCodec(AtomsLine.around(atoms * scale, unit), storage.dtype, low, high, _floor(z, atoms), scale)
 
 
 def _floor(z: FloatArray, atoms: FloatArray) -> float:
@@ -186,7 +187,7 @@ def _typical(z: FloatArray) -> float:
 
 
 def _levels(
-    name: str, kind: Categorical | Discrete, storage: Storage, levels: int | None, reference: Cells | None
+    name: str, kind: Categorical | Discrete, storage: Storage, levels: int | None, reference: ColumnValues | None
 ) -> np.ndarray:
     if levels is not None:
         return np.arange(levels, dtype=storage.dtype)
@@ -288,7 +289,7 @@ def mark_levels(z: NDArray[Any], levels: NDArray[Any], seen: NDArray[np.bool_]) 
                 return
 
 
-def _kinds_missing(reference: Cells | None) -> tuple[int, ...]:
+def _kinds_missing(reference: ColumnValues | None) -> tuple[int, ...]:
     return () if reference is None else reference.kinds_missing
 
 

@@ -1,27 +1,27 @@
 """Kernels: private, distribution-invariant noise on the unit cube."""
 
+from dipriv._coordinates import UniformCoordinate
+from dipriv.kernels._joint.kernel import JointKernel
+from dipriv.kernels._per_column.integer_channel import InvariantChannel
+from dipriv.kernels._per_column.kernel import ColumnsKernel
 from dipriv.kernels.laplace import Laplace, LaplaceKernel
-from dipriv.kernels.margins import Margin
 from dipriv.kernels.noisy_uniform import noisy_uniform_cdf
-from dipriv.kernels.optimal.choose import Optimal, OptimalColumns, OptimalJoint
-from dipriv.kernels.optimal.columns import ColumnsKernel
-from dipriv.kernels.optimal.flows import Swap
-from dipriv.kernels.optimal.joint import JointKernel
-from dipriv.kernels.protocol import Kernel, KernelRecipe
+from dipriv.kernels.optimal import Optimal, OptimalColumns, OptimalJoint
+from dipriv.kernels.protocol import Kernel, KernelSpec
 from dipriv.kernels.transition import Transition
 
 __all__ = [
     "ColumnsKernel",
+    "InvariantChannel",
     "JointKernel",
     "Kernel",
-    "KernelRecipe",
+    "KernelSpec",
     "Laplace",
     "LaplaceKernel",
-    "Margin",
     "Optimal",
     "OptimalColumns",
     "OptimalJoint",
-    "Swap",
     "Transition",
+    "UniformCoordinate",
     "noisy_uniform_cdf",
 ]

@@ -15,14 +15,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._arrays import FloatArray
+from dipriv._coordinates import UniformCoordinate
+from dipriv._jit import jit
+from dipriv._random.bits import Draws
+from dipriv._random.discrete_laplace import LARGEST_SCALE, discrete_laplace
 from dipriv.errors import InputError
-from dipriv.jit import jit
-from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace
-from dipriv.kernels.margins import Margin
 from dipriv.kernels.noisy_uniform import cdf_at, slope_of, tail_of
 from dipriv.kernels.shares import check_shares, shares_of
 from dipriv.kernels.transition import Transition, laplace_law, laplace_matrix
-from dipriv.randomness import Draws, FloatArray
 
 SMALLEST = 2.0**-53
 """Released uniforms stay inside [SMALLEST, 1 - SMALLEST], so that unbounded laws give finite values."""
@@ -47,10 +48,12 @@ class Laplace:
     def __post_init__(self) -> None:
         check_shares(self.shares, "share")
 
-    def check(self, epsilon: float, margins: Sequence[Margin]) -> None:
+    def check(self, epsilon: float, margins: Sequence[UniformCoordinate]) -> None:
         self.build(epsilon, [margin.name for margin in margins])
 
-    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> LaplaceKernel:
+    def build(
+        self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None
+    ) -> LaplaceKernel:
         shares = shares_of(self.shares, names, "share")
         lattices = [lattice_of(Fraction(epsilon) * share / sum(shares)) for share in shares]
         steps, scales = zip(*lattices, strict=True)
@@ -107,7 +110,7 @@ class LaplaceKernel:
         pi = np.asarray(probabilities, dtype=np.float64)
         return Transition.of(laplace_matrix(pi, float(self.noise_scales[0])), pi, self.spent)
 
-    def law_on(self, column: int, cuts: FloatArray) -> FloatArray:
+    def joint_probabilities(self, column: int, cuts: FloatArray) -> FloatArray:
         return laplace_law(np.diff(cuts), float(self.noise_scales[column]))
 
     def of_column(self, column: int) -> LaplaceKernel:

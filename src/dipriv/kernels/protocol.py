@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dipriv.kernels.margins import Margin
+from dipriv._arrays import FloatArray
+from dipriv._coordinates import UniformCoordinate
+from dipriv._random.bits import Draws
 from dipriv.kernels.transition import Transition
-from dipriv.randomness import Draws, FloatArray
 
 
 class Kernel(Protocol):
@@ -38,19 +39,19 @@ class Kernel(Protocol):
         """The kernel's law on a single column of levels with these probabilities, as a transition matrix."""
         ...
 
-    def law_on(self, column: int, cuts: FloatArray) -> FloatArray:
+    def joint_probabilities(self, column: int, cuts: FloatArray) -> FloatArray:
         """(k, k): the chance that u_l lies in cell i and v_l in cell j, for uniform u and cells with these ends."""
         ...
 
 
-class KernelRecipe(Protocol):
+class KernelSpec(Protocol):
     """A description of a kernel: what users write."""
 
-    def check(self, epsilon: float, margins: Sequence[Margin]) -> None:
+    def check(self, epsilon: float, margins: Sequence[UniformCoordinate]) -> None:
         """Refuses what cannot be built, before any ε is spent."""
         ...
 
-    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> Kernel:
+    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None) -> Kernel:
         """The kernel for these columns of U; a column that takes several is named several times.
 
         `margins` are what the reference tells of them; left out, they are numbers with uniform ranks.

@@ -19,10 +19,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._arrays import FloatArray, Words
+from dipriv._jit import jit
+from dipriv._random.bits import Draws
 from dipriv.errors import InputError
-from dipriv.jit import jit
 from dipriv.kernels.noisy_uniform import inverse_noisy_uniform_cdf
-from dipriv.randomness import Draws, FloatArray, Words
 
 TOTAL = 1 << 63
 """The sum of a row's integer weights, where they come from doubles."""

@@ -10,8 +10,9 @@ of a table holds out the same rows, and the secret key of content fingerprints.
 
 from __future__ import annotations
 
-from dipriv.ledger.book import Ledger
-from dipriv.ledger.entries import BudgetError, Dataset, LedgerError, Record
-from dipriv.ledger.entry import Entry, Preview
+from dipriv.errors import BudgetError, LedgerError
+from dipriv.ledger.ledger import Ledger
+from dipriv.ledger.request import DatasetState, ReleaseRequest
+from dipriv.ledger.values import Dataset, Record
 
-__all__ = ["BudgetError", "Dataset", "Entry", "Ledger", "LedgerError", "Preview", "Record"]
+__all__ = ["BudgetError", "Dataset", "DatasetState", "Ledger", "LedgerError", "Record", "ReleaseRequest"]

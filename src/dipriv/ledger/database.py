@@ -15,9 +15,8 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from dipriv.errors import DiprivError
-from dipriv.ledger.entries import LedgerError
-from dipriv.ledger.pages import LONGEST_ENTRY, damaged, is_set_up, set_up
+from dipriv.errors import DiprivError, LedgerError
+from dipriv.ledger.tables import LONGEST_ENTRY, damaged, is_initialised, set_up
 
 VARIABLE = "DIPRIV_LEDGER"
 PATIENCE = 30.0
@@ -51,7 +50,7 @@ class Database:
         """A transaction that is on disk when it ends; an exception takes all of it back."""
         return self._begin(self.to_write)
 
-    def setting_up(self) -> AbstractContextManager[Connection]:
+    def initialising(self) -> AbstractContextManager[Connection]:
         """A transaction that makes the tables, alone."""
         return self._begin(self.to_set_up)
 
@@ -76,12 +75,12 @@ def open_database(url: str | Path | None) -> Database:
     if isinstance(where, Path):
         _make_file(where, database.place)
     with database.reading() as connection:
-        ready = is_set_up(connection, database.place)
+        ready = is_initialised(connection, database.place)
     if isinstance(where, Path):
         _hide_file(where, database.place)
     if not ready:
-        with database.setting_up() as connection:
-            if not is_set_up(connection, database.place):  # nobody else did in the meantime
+        with database.initialising() as connection:
+            if not is_initialised(connection, database.place):  # nobody else did in the meantime
                 set_up(connection)
     return database
 

@@ -1,29 +1,36 @@
 """References: distributions that carry V to uniforms and back."""
 
-from dipriv.references.cubes import Cubes
+from dipriv.references._models.boxes import Boxes
+from dipriv.references._models.bucket_index import BucketIndex
+from dipriv.references._models.distributions import (
+    ContinuousDistribution,
+    Distribution,
+    IntegerDistribution,
+    LevelsDistribution,
+    Mixture,
+)
+from dipriv.references._models.network import Network, Node
 from dipriv.references.empirical import Empirical
-from dipriv.references.grouped import AtGroups, Grouped, GroupedCubes
-from dipriv.references.guide import Guide
+from dipriv.references.grouped import AtGroups, Grouped, GroupedBoxes
 from dipriv.references.known import Independent, Known, Normal
-from dipriv.references.laws import ContinuousLaw, IntegerLaw, Law, LevelsLaw, Mixture
-from dipriv.references.network import Network, Node
 from dipriv.references.parametric import Parametric
 from dipriv.references.private import Private
-from dipriv.references.protocol import Order, Recipe, Reference, ReferenceRows, RowsRecipe, draw_order
+from dipriv.references.protocol import FittableSpec, Order, Reference, ReferenceRows, ReferenceSpec, draw_order
 
 __all__ = [
     "AtGroups",
-    "ContinuousLaw",
-    "Cubes",
+    "Boxes",
+    "BucketIndex",
+    "ContinuousDistribution",
+    "Distribution",
     "Empirical",
+    "FittableSpec",
     "Grouped",
-    "GroupedCubes",
-    "Guide",
+    "GroupedBoxes",
     "Independent",
-    "IntegerLaw",
+    "IntegerDistribution",
     "Known",
-    "Law",
-    "LevelsLaw",
+    "LevelsDistribution",
     "Mixture",
     "Network",
     "Node",
@@ -31,9 +38,8 @@ __all__ = [
     "Order",
     "Parametric",
     "Private",
-    "Recipe",
     "Reference",
     "ReferenceRows",
-    "RowsRecipe",
+    "ReferenceSpec",
     "draw_order",
 ]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dipriv.errors import InputError
-from dipriv.references.cubes import Cubes, Edge
+from dipriv.references._models.boxes import Boxes, Edge
+from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references.known import Independent
-from dipriv.references.laws import LevelsLaw
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Kind
 
@@ -39,10 +39,10 @@ class Empirical:
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
 
-    def fit(self, rows: ReferenceRows) -> Cubes | Independent:
+    def fit(self, rows: ReferenceRows) -> Boxes | Independent:
         if rows.counts is None:
-            return Cubes.build(rows.v, rows.lower, self.edge)
-        return Independent((LevelsLaw.on_line(float(rows.lower[0]), rows.counts),))
+            return Boxes.build(rows.v, rows.lower, self.edge)
+        return Independent((LevelsDistribution.on_line(float(rows.lower[0]), rows.counts),))
 
     def exposes(self, columns: int) -> bool:
         return columns > 1

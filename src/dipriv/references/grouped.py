@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dipriv._arrays import FloatArray
 from dipriv.errors import InputError
-from dipriv.randomness import FloatArray
-from dipriv.references.cubes import Cubes, Edge, Groups
+from dipriv.references._models.boxes import Boxes, Edge, Groups
 from dipriv.references.empirical import check_edge
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Kind
@@ -44,9 +44,9 @@ class Grouped:
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
 
-    def fit(self, rows: ReferenceRows) -> GroupedCubes:
+    def fit(self, rows: ReferenceRows) -> GroupedBoxes:
         groups = np.zeros(len(rows.v), dtype=np.intp) if rows.groups is None else rows.groups
-        return GroupedCubes(Cubes.build(rows.v, rows.lower, self.edge, groups))
+        return GroupedBoxes(Boxes.build(rows.v, rows.lower, self.edge, groups))
 
     def exposes(self, columns: int) -> bool:
         return True
@@ -56,10 +56,10 @@ class Grouped:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedCubes:
+class GroupedBoxes:
     """Fitted references of all groups; `at(groups)` is the reference of rows whose groups are known."""
 
-    cubes: Cubes
+    cubes: Boxes
 
     def at(self, groups: Groups) -> AtGroups:
         return AtGroups(self.cubes, groups)
@@ -69,7 +69,7 @@ class GroupedCubes:
 class AtGroups:
     """A `Reference` for rows of given groups: each row uses the boxes of its own group."""
 
-    cubes: Cubes
+    cubes: Boxes
     groups: Groups
 
     def to_uniform(self, v: FloatArray) -> FloatArray:

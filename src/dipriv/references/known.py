@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from dipriv._arrays import FloatArray
 from dipriv.errors import InputError
-from dipriv.randomness import FloatArray
-from dipriv.references.laws import Frozen, Law, Mixture, as_law
+from dipriv.references._models.distributions import Distribution, Frozen, Mixture, as_law
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Continuous, Kind
 
@@ -25,7 +25,7 @@ class Known:
     """
 
     dist: Frozen = field(repr=False)
-    _laws: Mapping[str, Law] = field(init=False, repr=False, default_factory=dict)
+    _laws: Mapping[str, Distribution] = field(init=False, repr=False, default_factory=dict)
     order: ClassVar[Order] = None
     source: ClassVar[Literal["nothing"]] = "nothing"
 
@@ -64,7 +64,7 @@ class Known:
 class Independent:
     """Independent columns, each with its own law."""
 
-    laws: tuple[Law, ...]
+    laws: tuple[Distribution, ...]
 
     def to_uniform(self, v: FloatArray) -> FloatArray:
         u = np.stack([law.cdf(v[:, column]) for column, law in enumerate(self.laws)], axis=1)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dipriv.errors import InputError, ReferenceRowsError
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
+from dipriv.errors import InputError, ReferenceDataError
+from dipriv.references._models.distributions import Frozen, as_law
 from dipriv.references.known import Independent, Normal, match_columns
-from dipriv.references.laws import Frozen, as_law
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Continuous, Discrete, Kind
 
@@ -113,7 +113,7 @@ def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float])
     except (ValueError, TypeError, RuntimeError, ArithmeticError):
         fits = False
     if not fits:
-        raise ReferenceRowsError(
+        raise ReferenceDataError(
             f"column {name!r}: the family {family!r} does not fit the {len(v)} reference rows.",
             "Choose another family, check `fixed`, or use the empirical reference.",
         ) from None

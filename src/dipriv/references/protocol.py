@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.randomness import Bits, FloatArray
+from dipriv._arrays import FloatArray
+from dipriv._random.bits import Bits
 from dipriv.schema import Kind
 
 Order: TypeAlias = Sequence[str] | Literal["random"] | None
@@ -48,7 +49,7 @@ class ReferenceRows:
         return f"ReferenceRows({self.v.shape[0]} x {self.v.shape[1]})"
 
 
-class Recipe(Protocol):
+class ReferenceSpec(Protocol):
     """A description of how to come by a `Reference`: what users write."""
 
     @property
@@ -72,7 +73,7 @@ class Recipe(Protocol):
         ...
 
 
-class RowsRecipe(Recipe, Protocol):
+class FittableSpec(ReferenceSpec, Protocol):
     """A recipe that is fitted on encoded rows; one whose source is "nothing" gets none."""
 
     def fit(self, rows: ReferenceRows) -> Any:

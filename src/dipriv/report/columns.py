@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
 from dipriv.report.distances import label_distances, line_distances
-from dipriv.report.facts import FEWEST, Axis, ColumnFacts, Histogram, Levels, Line, Tails
+from dipriv.report.facts import FEWEST, Axis, ColumnFacts, Histogram, Levels, TableRow, Tails
 from dipriv.report.fidelity import row_fidelity
 from dipriv.report.pairing import Pair
 from dipriv.schema import Discrete
@@ -69,10 +69,10 @@ def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Gener
 class _Parts:
     """What depends on whether a column holds labels or numbers."""
 
-    quantiles: tuple[Line, ...] = ()
-    moments: tuple[Line, ...] = ()
+    quantiles: tuple[TableRow, ...] = ()
+    moments: tuple[TableRow, ...] = ()
     levels: Levels | None = None
-    frequent: tuple[Line, ...] = ()
+    frequent: tuple[TableRow, ...] = ()
     histogram: Histogram | None = None
     tails: Tails | None = None
 
@@ -88,10 +88,11 @@ def _of_labels(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
 
 def _of_numbers(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
     quantiles = tuple(
-        Line(f"{share:.0%}", *(_finite(shown_quantile(side, share)) for side in (before, after))) for share in QUANTILES
+        TableRow(f"{share:.0%}", *(_finite(shown_quantile(side, share)) for side in (before, after)))
+        for share in QUANTILES
     )
     moments = tuple(
-        Line(name, one, two)
+        TableRow(name, one, two)
         for name, one, two in zip(
             ("mean", "standard deviation", "skewness"), shown_moments(before), shown_moments(after), strict=True
         )
@@ -104,7 +105,7 @@ def _of_numbers(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
     often = values[counts >= max(FEWEST, OFTEN * len(before))]
     rest = [side[~np.isin(side, often)] for side in (before, after)]
     frequent = tuple(
-        Line(_written(value), float(np.mean(before == value)), float(np.mean(after == value)))
+        TableRow(_written(value), float(np.mean(before == value)), float(np.mean(after == value)))
         for value in (often if pair.scale == "number" else often[:0])
     )
     if not frequent:

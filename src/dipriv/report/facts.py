@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from dipriv.audit import Audit
+    from dipriv.auditing import Audit
 
 Scale: TypeAlias = Literal["number", "time", "label"]
 Clock: TypeAlias = Literal["date", "timestamp", "time of day", "duration"]
@@ -40,7 +40,7 @@ class Distance:
 
 
 @dataclass(frozen=True, repr=False)
-class Line:
+class TableRow:
     """One line of a table: what it is, before and after."""
 
     name: str
@@ -103,10 +103,10 @@ class ColumnFacts:
     distinct: tuple[int, int]
     distances: tuple[Distance, ...] = ()
     fidelity: tuple[Fidelity, ...] = ()
-    quantiles: tuple[Line, ...] = ()
-    moments: tuple[Line, ...] = ()
+    quantiles: tuple[TableRow, ...] = ()
+    moments: tuple[TableRow, ...] = ()
     levels: Levels | None = None
-    frequent: tuple[Line, ...] = ()
+    frequent: tuple[TableRow, ...] = ()
     histogram: Histogram | None = None
     tails: Tails | None = None
     note: str = ""

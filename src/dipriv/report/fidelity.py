@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dipriv.codecs import NULL, PRESENT, Cells
-from dipriv.fidelity import correlation_of, kappa_of
-from dipriv.randomness import FloatArray
+from dipriv._arrays import FloatArray
+from dipriv._columns import NULL, PRESENT, ColumnValues
+from dipriv.release.fidelity import correlation_of, kappa_of
 from dipriv.report.facts import FEWEST, Fidelity
 from dipriv.report.pairing import Pair
 
@@ -27,6 +27,6 @@ def row_fidelity(pair: Pair, expected: Mapping[str, float]) -> tuple[Fidelity, .
     return (found,) if np.isfinite(found.value) else ()
 
 
-def _cells(values: FloatArray) -> Cells:
+def _cells(values: FloatArray) -> ColumnValues:
     missing = np.isnan(values)
-    return Cells(np.where(missing, 0.0, values), np.where(missing, NULL, PRESENT).astype(np.uint8))
+    return ColumnValues(np.where(missing, 0.0, values), np.where(missing, NULL, PRESENT).astype(np.uint8))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from dipriv._atomic_write import OWNER_ONLY, write_atomic
 from dipriv.report import formats
 from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
 from dipriv.report.distances import REPEATS
 from dipriv.report.extra import needed
 from dipriv.report.facts import FEWEST, MOST_ROWS, ColumnFacts, Comparison, Distance
-from dipriv.writing import OWNER_ONLY, write_whole
 
 WARNING = "Contains statistics of the private data; do not publish."
 
@@ -60,7 +60,7 @@ def render(comparison: Comparison) -> str:
 
 def write_report(comparison: Comparison, path: str | Path) -> None:
     """Write the report whole or not at all, readable by its owner only."""
-    write_whole(Path(path), render(comparison).encode("utf-8"), OWNER_ONLY)
+    write_atomic(Path(path), render(comparison).encode("utf-8"), OWNER_ONLY)
 
 
 def promise_lines(promise: str) -> list[tuple[int, str]]:

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv.arrow import distinct_labels
-from dipriv.codecs import Cells, infer_kind
-from dipriv.codecs.protocol import PRESENT
+from dipriv._arrays import FloatArray
+from dipriv._columns import PRESENT, ColumnValues
+from dipriv._tables.arrow import distinct_labels
+from dipriv._tables.frames import Column, Table
+from dipriv.codecs import infer_kind
 from dipriv.errors import DiprivError, InputError
-from dipriv.randomness import FloatArray
 from dipriv.report.facts import MOST_ROWS, Clock, Scale
 from dipriv.schema import Categorical, Kind, Schema, Storage
-from dipriv.tables import Column, Table
 
 Rows = NDArray[np.intp]
 
@@ -162,7 +162,7 @@ def _scale(column: Column) -> tuple[Scale, Clock | None]:
     return ("number", None) if family in ("integer", "real") else ("label", None)
 
 
-def _values(cells: Cells, storage: Storage) -> Values:
+def _values(cells: ColumnValues, storage: Storage) -> Values:
     """Numbers as they are; times in seconds, whatever the tick of their table."""
     numbers = cells.values.astype(np.float64)
     if storage.family == "temporal":

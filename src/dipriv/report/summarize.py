@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv import tables
+from dipriv._tables import frames as tables
 from dipriv.errors import InputError
-from dipriv.guarantee import Guarantee
+from dipriv.guarantee.guarantee import Guarantee
 from dipriv.report.columns import column_facts
 from dipriv.report.dependence import dependence
 from dipriv.report.downstream import downstream
@@ -20,7 +20,7 @@ from dipriv.report.pairing import pair_columns, sample
 from dipriv.schema import Schema
 
 if TYPE_CHECKING:
-    from dipriv.audit import Audit
+    from dipriv.auditing import Audit
 
 
 def compare(
@@ -46,7 +46,7 @@ def compare(
     guarantee : what was promised, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.
-    audit : what `dipriv.audit.audit` found, to be shown with it.
+    audit : what `dipriv.audit` found, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
     >>> import pandas as pd

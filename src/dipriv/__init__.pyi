@@ -1,0 +1,58 @@
+from . import codecs, kernels, references
+from ._version import __version__ as __version__
+from .auditing.results import Audit
+from .auditing.run import audit
+from .errors import (
+    BudgetError,
+    DiprivError,
+    DisclosureError,
+    InputError,
+    LedgerError,
+    ReferenceDataError,
+    SchemaError,
+)
+from .guarantee.guarantee import Guarantee
+from .inspection import Inspection, inspect
+from .ledger.ledger import Ledger
+from .release.estimator import DIP
+from .release.local import LocalReference, load_local
+from .release.privatize import Release, infer_schema, privatize
+from .report.facts import Comparison
+from .report.summarize import compare
+from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
+from .sources.holdout import Split
+
+__all__ = [
+    "DIP",
+    "Audit",
+    "BudgetError",
+    "Categorical",
+    "Comparison",
+    "Continuous",
+    "Datetime",
+    "DiprivError",
+    "DisclosureError",
+    "Discrete",
+    "Guarantee",
+    "InputError",
+    "Inspection",
+    "Ledger",
+    "LedgerError",
+    "LocalReference",
+    "Mixed",
+    "ReferenceDataError",
+    "Release",
+    "Schema",
+    "SchemaError",
+    "Split",
+    "__version__",
+    "audit",
+    "codecs",
+    "compare",
+    "infer_schema",
+    "inspect",
+    "kernels",
+    "load_local",
+    "privatize",
+    "references",
+]

@@ -1,0 +1,83 @@
+"""Files that appear whole or not at all, under their own name and never through a link.
+
+A file is written beside its place under a name that nobody can guess or has taken, forced to disk, and renamed. A link
+that lies in its place is replaced by the file, what it points to is left alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from pathlib import Path
+from typing import BinaryIO
+
+from dipriv.errors import InputError
+
+OWNER_ONLY, FOR_ALL = 0o600, 0o666
+"""Who may read and write a new file; the process' umask takes more away."""
+LONGEST_NAME = 255
+"""What file systems take, in bytes."""
+_ROOM = len("..0123456789abcdef.part")
+
+
+def temporary_path(path: Path) -> Path:
+    """A name beside the final one, of a file that is not finished."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+
+
+def check_name(path: Path, ending: str = "") -> None:
+    """Refuse, before anything is done, a name too long for a part or for a file beside it with a longer name."""
+    length = len(os.fsencode(path.name + ending)) + _ROOM
+    if length > LONGEST_NAME:
+        raise InputError(
+            f"the name of the output is too long by {length - LONGEST_NAME} bytes.", "Choose a shorter name."
+        )
+
+
+def create(part: Path, mode: int = FOR_ALL) -> BinaryIO:
+    """A new file: neither one that is there, nor what a link points to."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.fdopen(os.open(part, flags, mode), "wb")
+
+
+def commit_file(part: Path, path: Path, *, replace: bool = True) -> None:
+    """Force a finished file to disk and give it its name, in one step; what is there is replaced, or an error."""
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    if replace:
+        part.replace(path)
+    else:
+        _name(part, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
+    """A file with this content, and this mode whatever was there before."""
+    part = temporary_path(path)
+    try:
+        with create(part, mode) as file:
+            file.write(data)
+        commit_file(part, path)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it cannot be written"
+        raise InputError(f"{path.name}: {reason}.", "Check the folder and the space on the disk.") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _name(part: Path, path: Path) -> None:
+    """Give a file a name that nobody has, even if somebody else was faster."""
+    try:
+        os.link(part, path)
+        part.unlink()
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        part.replace(path)

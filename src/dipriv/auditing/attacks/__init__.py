@@ -1,0 +1,1 @@
+"""Attacks that an audit runs on a release."""

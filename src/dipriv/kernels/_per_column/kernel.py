@@ -1,0 +1,135 @@
+"""The best noise for each column by itself: cells of [0, 1] are swapped by a linear program's transition matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._arrays import FloatArray, Words, first_not_below
+from dipriv._coordinates import Partition
+from dipriv._jit import jit
+from dipriv._random.bits import Draws
+from dipriv.errors import InputError
+from dipriv.kernels._per_column.integer_channel import InvariantChannel, best_swap, masses_of
+from dipriv.kernels.transition import Transition, bin_shift, sample_alias
+
+_PLACE_LANE = 2
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsKernel:
+    """Column l: u's cell goes through the swap number which[l], and v is uniform inside the cell that comes out."""
+
+    epsilon: float
+    swaps: tuple[InvariantChannel, ...] = field(repr=False)
+    which: tuple[int, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.spent > Fraction(self.epsilon):
+            raise InputError(
+                f"the columns' budgets add up to {float(self.spent)!r}, more than epsilon={self.epsilon!r}.",
+                "Build the kernel from its recipe.",
+            )
+
+    @classmethod
+    def best(cls, epsilon: float, parts: Sequence[Partition], shares: Sequence[Fraction]) -> ColumnsKernel:
+        """The best swap for each column, with its share of ε; one without a share is replaced by fresh uniforms."""
+        budgets = [Fraction(epsilon) * share / sum(shares) for share in shares]
+        swaps: dict[InvariantChannel, int] = {}
+        which = []
+        for part, budget in zip(parts, budgets, strict=True):
+            found = best_swap(masses_of(part.probabilities), part.cost, budget) if budget else NOTHING_KEPT
+            which.append(swaps.setdefault(found, len(swaps)))
+        return cls(epsilon, tuple(swaps), tuple(which))
+
+    @property
+    def width(self) -> int:
+        return len(self.which)
+
+    @property
+    def spent(self) -> Fraction:
+        """The exact total of the columns' budgets."""
+        return sum((self.swaps[number].transition.budget for number in self.which), Fraction(0))
+
+    def perturb(self, u: FloatArray, draws: Draws) -> FloatArray:
+        v = np.empty_like(u)
+        for column, number in enumerate(self.which):
+            _perturb(self.swaps[number], u[:, column], draws.of_column(column), v[:, column])
+        return v
+
+    def of_column(self, column: int) -> ColumnsKernel:
+        """The kernel of one column alone."""
+        swap = self.swaps[self.which[column]]
+        return ColumnsKernel(math.nextafter(float(swap.transition.budget), math.inf), (swap,), (0,))
+
+    def on_levels(self, probabilities: FloatArray) -> Transition:
+        swap = self.swaps[self.which[0]]
+        if swap.masses != masses_of(np.asarray(probabilities, dtype=np.float64)):
+            raise InputError("the cells of the column are not its levels.", "Use the direct kernel.")
+        return swap.transition
+
+    def joint_probabilities(self, column: int, cuts: FloatArray) -> FloatArray:
+        swap = self.swaps[self.which[column]]
+        return law_between(swap.cuts, swap.law, cuts)
+
+
+NOTHING_KEPT = InvariantChannel((1 << 48,), Transition(Fraction(0), ((1 << 96,),)))
+"""A single cell: what comes out is fresh."""
+
+
+def law_between(own: FloatArray, law: FloatArray, cuts: FloatArray) -> FloatArray:
+    """The law of (cell before, cell after) for other cells, where u and v are uniform inside the kernel's own."""
+    overlap = np.minimum(own[1:, np.newaxis], cuts[1:]) - np.maximum(own[:-1, np.newaxis], cuts[:-1])
+    width = np.diff(own)[:, np.newaxis]
+    share = np.clip(overlap, 0.0, None) / np.where(width > 0, width, 1.0)
+    return np.asarray(share.T @ law @ share)
+
+
+def _perturb(swap: InvariantChannel, u: FloatArray, draws: Draws, v: FloatArray) -> None:
+    words, places, transition = draws.words(), draws.words(_PLACE_LANE), swap.transition
+    ends = swap.cuts[1:-1]
+    tables = transition.digits, transition.thresholds, transition.aliases
+    row = swap_cells(u, ends, swap.cuts, words, places, *tables, 0, v)
+    while row < len(u):
+        cell = first_not_below(min(u[row], 1.0), ends, len(ends))
+        to = transition.decide(int(cell), int(words[row]), draws, row)
+        v[row] = place_in(swap.cuts, np.int64(to), places[row])
+        row = swap_cells(u, ends, swap.cuts, words, places, *tables, row + 1, v)
+
+
+@jit
+def swap_cells(
+    u: FloatArray,
+    ends: FloatArray,
+    cuts: FloatArray,
+    words: Words,
+    places: Words,
+    digits: int,
+    thresholds: Words,
+    aliases: NDArray[np.int64],
+    start: int,
+    v: FloatArray,
+) -> int:
+    """As `sample_aliases`, with cells for levels. Any u counts: below 0 and not-a-number as 0, above 1 as 1."""
+    unused, shift = np.uint64(64 - digits), bin_shift(digits, thresholds.shape[1])
+    for i in range(start, len(u)):
+        cell = first_not_below(min(u[i], 1.0), ends, len(ends))
+        to = sample_alias(cell, words[i], unused, shift, thresholds, aliases)
+        if to < 0:
+            return i
+        v[i] = place_in(cuts, to, places[i])
+    return len(u)
+
+
+@jit
+def place_in(cuts: FloatArray, cell: np.int64, word: np.uint64) -> np.float64:
+    """A uniform place inside a cell, above its low end, and inside the open unit interval."""
+    inside = (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
+    low, high = cuts[cell], cuts[cell + 1]
+    place = max(low + inside * (high - low), np.nextafter(low, 1.0))
+    return np.float64(min(max(place, 2.0**-53), 1.0 - 2.0**-53))

@@ -1,0 +1,147 @@
+"""What a ledger says: data sets, releases and refusals, as frozen values without secrets; sums err to the safe side."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from dipriv.errors import BudgetError, InputError
+from dipriv.guarantee.guarantee import SMALLEST_EPSILON
+
+State: TypeAlias = Literal["reserved", "done", "failed"]
+
+_LONGEST_NAME, _ROOM = 100, 10
+_SLACK = 1 + 2.0**-50  # more than the rounding errors of one exponential and two products
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set's account.
+
+    `budget` is None when no limit is set; `spent` is the sum of the ε of all releases, whether reserved, done or
+    failed, rounded up; `releases` is how many these are; `created` is in UTC.
+
+    >>> from datetime import UTC
+    >>> account = Dataset("people", budget=3.0, spent=1.0, releases=2, created=datetime(2026, 1, 1, tzinfo=UTC))
+    >>> account.left, round(account.power(), 3)
+    (2.0, 0.136)
+    """
+
+    name: str
+    budget: float | None
+    spent: float
+    releases: int
+    created: datetime
+
+    @property
+    def left(self) -> float | None:
+        """What is left of the budget, rounded down and never below 0, so that it can be asked for; None: no limit."""
+        if self.budget is None:
+            return None
+        return max(0.0, round_down(exact(self.budget) - exact(self.spent)))
+
+    def power(self, level: float = 0.05) -> float:
+        """Lemma 1: no test of one person's value at this level has more power than level * e^spent; rounded up."""
+        if not 0 < level < 1:
+            raise InputError(f"level={level!r} is not between 0 and 1.", "Use a significance level such as 0.05.")
+        if self.spent == 0:
+            return level
+        if self.spent >= 700:  # the exponential would overflow
+            return 1.0
+        return min(1.0, math.nextafter(level * (math.exp(self.spent) * _SLACK), math.inf))
+
+
+@dataclass(frozen=True)
+class Record:
+    """One release: its ε is spent from the moment it is reserved, whatever its state; times are in UTC.
+
+    `rows` is how many rows were written, known when it is done; `output` is the name of the file without its folder.
+    """
+
+    number: int
+    dataset: str
+    epsilon: float
+    state: State
+    started: datetime
+    finished: datetime | None
+    rows: int | None
+    guarantee: dict[str, Any]
+    output: str | None
+
+
+def overspent(account: Dataset, epsilon: float) -> BudgetError:
+    """The refusal of a release that asks for more than is left."""
+    left = account.left or 0.0
+    command = f"raise its budget, if those whom it protects agree: dipriv ledger budget {account.name!r} EPSILON"
+    if left < SMALLEST_EPSILON:
+        return BudgetError(
+            f"the release asks for ε = {epsilon!r}, but nothing is left of the budget ε = {account.budget!r} of data "
+            f"set {account.name!r}.",
+            f"Release nothing more of this data set, or {command}.",
+        )
+    return BudgetError(
+        f"the release asks for ε = {epsilon!r}, but only {left!r} is left of the budget ε = {account.budget!r} of data "
+        f"set {account.name!r}.",
+        f"Ask for at most ε = {left!r}, or {command}.",
+    )
+
+
+def exact(epsilon: float) -> Fraction:
+    """ε as the decimal number that it is written as: ten times 0.1 is 1, and five times 0.2.
+
+    The float next to 0.1 is a little more, by 1 in 10^17: far less than the exact noise of a release stays below its ε.
+
+    >>> 10 * exact(0.1) == 1 < 10 * Fraction(0.1)
+    True
+    """
+    return Fraction(repr(epsilon))
+
+
+def round_up(number: Fraction) -> float:
+    """A float that is written as no less than `number`, the nearest such.
+
+    >>> round_up(3 * exact(0.1)), exact(round_up(Fraction(1, 3))) > Fraction(1, 3)
+    (0.3, True)
+    """
+    near = float(number)
+    return near if exact(near) >= number else math.nextafter(near, math.inf)
+
+
+def round_down(number: Fraction) -> float:
+    """A float that is written as no more than `number`."""
+    return -round_up(-number)
+
+
+def check_name(name: object) -> str:
+    """`name` as the name of a data set, in Unicode's composed form: what looks the same is the same data set.
+
+    >>> check_name("people 2026")
+    'people 2026'
+    """
+    remedy = f"Use 1 to {_LONGEST_NAME} printable characters without / and \\, and no space at either end."
+    if not isinstance(name, str):
+        raise InputError(f"the name of a data set is a {type(name).__name__}, not a text.", remedy)
+    name = unicodedata.normalize("NFC", name)
+    if not 1 <= len(name) <= _LONGEST_NAME:
+        raise InputError(f"the name of the data set has {len(name)} characters.", remedy)
+    if name != name.strip() or not all(map(_may_name, name)):
+        raise InputError("the name of the data set has characters that it may not have, or not there.", remedy)
+    return name
+
+
+def as_name(suggestion: str) -> str:
+    r"""A valid name as close to `suggestion`, say a file's name, as can be, with room for a number behind it.
+
+    >>> as_name("data/people\n")
+    'data-people-'
+    """
+    plain = "".join(c if _may_name(c) else "-" for c in unicodedata.normalize("NFC", suggestion))
+    return plain.strip()[: _LONGEST_NAME - _ROOM].strip() or "data"
+
+
+def _may_name(character: str) -> bool:
+    return character.isprintable() and character not in "/\\"

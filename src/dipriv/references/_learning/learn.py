@@ -1,0 +1,99 @@
+"""Learning a private reference: a few passes over the rows, each measurement paid for, the rest post-processing.
+
+1. Steps: are the values of a column of reals whole numbers, or hundredths?  2. Cells: a PrivTree for each column of
+numbers, many levels a pass.  3. One noisy histogram a column, over the tree's leaves cut at octaves, or over levels.
+4. Scores of pairs, edges, and one noisy two-way table an edge. The proof is in docs/theory/private-reference.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from dipriv._random.bits import Bits
+from dipriv._tables.fitted_columns import FittedColumn
+from dipriv.codecs import BinnedCodec, Codec, LevelsCodec, RankedLevelsCodec
+from dipriv.references import Independent, LevelsDistribution, Network, Node, Reference
+from dipriv.references._learning.counters import PairsCounter
+from dipriv.references._learning.dependence import Builder, NoisyMarginal, Pair, coarsened, groups_for, second_parents
+from dipriv.references._learning.domain import Domain
+from dipriv.references._learning.histograms import ColumnEstimate, learn_columns, weight
+from dipriv.references._learning.measurements import Accountant, Counts
+from dipriv.references._learning.rows import Rows
+
+CHOICES = Fraction(1, 4)
+"""The part of the reference's ε that chooses which pairs of columns to measure."""
+MOST_IN_MATRIX = 256
+"""A single column with more states is released by the chain: building a matrix takes their square."""
+OF_TABLE = Fraction(5, 2)
+"""The weight of a two-way table, beside those of columns; measured to be good."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The columns with their codecs, the reference, the order of the chain rule, and what was spent."""
+
+    columns: tuple[FittedColumn, ...]
+    reference: Reference = field(repr=False)
+    order: tuple[int, ...]
+    spent: Fraction
+
+
+def learn(domains: Sequence[Domain], rows: Rows, epsilon: Fraction, target: str | None, bits: Bits) -> Learned:
+    """A reference for these columns, ε-private with respect to replacing one of the rows."""
+    accountant = Accountant(epsilon, bits)
+    count = len(domains)
+    second = second_parents(count, rows.count, epsilon) if target is None else 0
+    tables = max(0, count - 1 + second if target is None else 2 * count - 3)
+    choices = tables if target is None else max(0, count - 2)
+    for_choices = epsilon * CHOICES if choices > 1 else Fraction(0)
+    weights = sum(weight(domain) for domain in domains)
+    unit = (epsilon - for_choices) / (weights + OF_TABLE * tables)
+    laws = learn_columns(domains, rows, unit * weights, accountant)
+    if len(laws) == 1:
+        codec, reference = _alone(laws[0])
+        return Learned((_fitted(laws[0], codec),), reference, (0,), accountant.spent)
+    most = groups_for(rows.count, float(2 / (unit * OF_TABLE)))
+    groups = [coarsened(law.masses, most, law.domain.ordered) for law in laws]
+    margins = [NoisyMarginal.of(law.masses, of, law.scale, law.least) for law, of in zip(laws, groups, strict=True)]
+    counts = _joint_counts(laws, margins, rows)
+    builder = Builder(margins, counts, accountant, rows.count, for_choices / max(1, choices), unit * OF_TABLE, second)
+    names = [domain.name for domain in domains]
+    chain = builder.tree() if target is None else builder.around(names.index(target))
+    columns = tuple(_fitted(law, law.codec) for law in laws)
+    return Learned(columns, builder.network(chain), tuple(chain), accountant.spent)
+
+
+def _alone(law: ColumnEstimate) -> tuple[Codec, Reference]:
+    """A single column. Where each state is one value, the codec of levels, for which the mechanism has a short cut."""
+    codec, masses = law.codec, law.masses
+    absent = len(codec.missing)
+    wide = isinstance(codec, BinnedCodec) and (np.any(codec.sizes > 1) or absent == np.count_nonzero(masses))
+    if codec.states > MOST_IN_MATRIX or wide:
+        return codec, Network((Node.of((), np.zeros(codec.states, np.int64), masses, np.ones((1, 1))),))
+    if isinstance(codec, BinnedCodec):
+        levels = codec.line.to_values(codec.starts)
+    else:
+        levels = codec.levels
+        masses = np.concatenate([masses[:absent], masses[absent:][np.argsort(codec.order)]])
+    there = (masses[absent:] > 0) | isinstance(codec, RankedLevelsCodec)  # listed levels stay, released or not
+    # the codec of levels has the kinds of missing cells in reverse, below all levels
+    counts = np.concatenate([masses[:absent][::-1], masses[absent:][there]])
+    return LevelsCodec(levels[there], codec.missing), Independent((LevelsDistribution.on_line(-float(absent), counts),))
+
+
+def _fitted(law: ColumnEstimate, codec: Codec) -> FittedColumn:
+    return FittedColumn(law.domain.facts, law.domain.kind(law.step), law.domain.labels, codec)
+
+
+def _joint_counts(laws: Sequence[ColumnEstimate], margins: Sequence[NoisyMarginal], rows: Rows) -> dict[Pair, Counts]:
+    """How many rows have each pair of groups, for all pairs of columns, in one pass: private."""
+    counter = PairsCounter(
+        tuple(law.domain for law in laws),
+        tuple(law.codec for law in laws),
+        tuple(margin.group_of for margin in margins),
+    )
+    return dict(zip(counter.pairs, rows.total(counter), strict=True))

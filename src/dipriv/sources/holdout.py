@@ -1,0 +1,144 @@
+"""Which rows are held out: a keyed hash of each row's position or key, fixed once assigned.
+
+A shuffle would move rows between the sides whenever the table grows; here a row's side depends on the split's
+secret key and on the row's own position (or its value in a key column), so appended rows disturb nobody, and a
+second release of the same table reuses the same split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dipriv._arrays import Mask
+from dipriv._atomic_write import OWNER_ONLY, write_atomic
+from dipriv._random.bits import Bits, Draws, source
+from dipriv._tables.frames import Table, check_names
+from dipriv.errors import InputError
+
+_KEY_BYTES = 32
+_LARGEST = 10**15
+_LARGEST_FILE = 1 << 20
+_KEYED = 1  # the lane of row keys; positions have lane 0
+
+
+@dataclass(frozen=True)
+class Split:
+    """A fixed, secret assignment of rows to hold-out and release.
+
+    `by` names a column whose value decides the side, so that rows of one person stay together.
+
+    >>> Split.new(0.25)
+    Split(holdout=0.25, by=None)
+    """
+
+    holdout: float
+    key: bytes = field(repr=False)
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        check_holdout(self.holdout)
+        if len(self.key) != _KEY_BYTES:
+            raise InputError(f"the split's key has {len(self.key)} bytes, not {_KEY_BYTES}.", "Use Split.new().")
+
+    @classmethod
+    def new(cls, holdout: float = 0.25, by: str | None = None, bits: Bits | None = None) -> Split:
+        """A new split with a fresh key."""
+        words = (bits or source(None)).words(_KEY_BYTES // 8)
+        return cls(check_holdout(holdout), words.astype("<u8").tobytes(), by)
+
+    def held_out(self, table: Table, first: int = 0) -> Mask:
+        """True for the rows that are held out; `first` is the position of the table's first row in a stream."""
+        limit = np.uint64(round(self.holdout * 2**64))
+        if self.by is not None:
+            return self.scores(table) < limit
+        held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
+        for start in range(0, table.rows, size):
+            piece = held[start : start + size]
+            np.less(Draws(self._bits, first + start, len(piece)).words(), limit, out=piece)
+        return held
+
+    def scores(self, table: Table, first: int = 0) -> NDArray[np.uint64]:
+        """A uniform 64-bit number for each row, a pseudorandom function of its position or key."""
+        if self.by is None:
+            return Draws(self._bits, first, table.rows).words()
+        check_names([self.by], table.names, "the split")
+        array = table.array(self.by)
+        if array.null_count:
+            raise InputError(
+                f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
+            )
+        return self._of_values(array)
+
+    def save(self, path: str | Path) -> None:
+        """Write the split, secret key included, readable by the owner only."""
+        text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by})
+        write_atomic(Path(path), text.encode(), OWNER_ONLY)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Split:
+        """Read a split that `save` wrote."""
+        try:
+            with Path(path).open("rb") as file:
+                plain = json.loads(file.read(_LARGEST_FILE))
+            return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
+
+    @property
+    def _bits(self) -> Bits:
+        return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
+
+    def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
+        """A score for each key, the same however it is stored: 7, 7.0 and "7" are one person."""
+        if pa.types.is_dictionary(array.type):
+            scores = self._of_values(array.dictionary)
+            return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
+        whole, numbers = _whole_numbers(array)
+        scores = np.empty(len(array), dtype=np.uint64)
+        scores[whole] = self._bits.blocks_at(_KEYED, numbers[whole])[:, 0]
+        if not whole.all():
+            texts = [_written(value) for value in array.filter(pa.array(~whole)).to_pylist()]
+            digests = [hashlib.blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts]
+            scores[~whole] = np.frombuffer(b"".join(digests), dtype="<u8")
+        return scores
+
+
+def _written(key: Any) -> str:
+    """A key as text: whole numbers without a point, however large."""
+    return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
+
+
+def _whole_numbers(array: pa.Array) -> tuple[Mask, NDArray[np.int64]]:
+    """Which keys are whole numbers, as numbers or written in digits, and these numbers."""
+    kind = array.type
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        values = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return (values > -_LARGEST) & (values < _LARGEST), values
+    if pa.types.is_floating(kind):
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        whole = (np.abs(values) < _LARGEST) & (values == np.floor(values))
+        return whole, np.where(whole, values, 0).astype(np.int64)
+    texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) or kind == pa.uint64() else array
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return np.zeros(len(array), dtype=bool), np.zeros(len(array), dtype=np.int64)
+    digits = pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,14})$")
+    numbers = pc.if_else(digits, texts, "0").cast(pa.int64())
+    return digits.to_numpy(zero_copy_only=False), numbers.to_numpy(zero_copy_only=False)
+
+
+def check_holdout(holdout: float) -> float:
+    """`holdout` as a share strictly between 0 and 1."""
+    number = isinstance(holdout, (int, float, np.floating)) and not isinstance(holdout, bool)
+    if not number or not (0 < holdout < 1 and math.isfinite(holdout)):
+        raise InputError(f"holdout={holdout!r} is not a share between 0 and 1.", "Use for example holdout=0.25.")
+    return float(holdout)
