@@ -30,6 +30,30 @@ class ReferenceDataError(InputError):
     """The reference rows do not suffice to estimate the distribution, or do not match the table."""
 
 
+class SourceChangedError(DiprivError, RuntimeError):
+    """The source gave other rows than at its first reading."""
+
+
+class StorageError(DiprivError, OSError):
+    """A file cannot be read or written: no space, no permission, not enough memory."""
+
+    def __init__(self, fault: str, remedy: str) -> None:
+        super().__init__(fault, remedy)
+        self.errno = self.strerror = None  # OSError would take the two texts for them
+
+
+class MissingDependencyError(DiprivError, ImportError):
+    """An optional package is not installed; the remedy names the extra that brings it."""
+
+
+class InternalError(DiprivError, RuntimeError):
+    """A fault of dipriv itself: please report it."""
+
+
+class PrivacyWarning(UserWarning):
+    """The release is less private than it may seem: a seed, columns that pass through unprotected, a very large ε."""
+
+
 class DisclosureError(DiprivError):
     """The request would publish rows that the guarantee does not protect."""
 

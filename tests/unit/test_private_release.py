@@ -26,11 +26,11 @@ from dipriv.ledger import Ledger
 from dipriv.references import Private
 from dipriv.references._learning.domain import Domain, domains
 from dipriv.references._learning.learn import Learned, learn
-from dipriv.references._learning.rows import Rows, TablesOfRows
 from dipriv.release import fitting
 from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from dipriv.schema import Categorical, Continuous, Discrete, Schema
 from dipriv.sources.files import Sink, Source
+from dipriv.sources.protocol import CountableRows, CountedTables
 from tests.support import ALARM, bits
 from tests.unit.refusal import refused
 
@@ -61,26 +61,26 @@ class Seen:
 
     epsilon: list[Fraction]
     rows: list[int]
-    plans: list[fitting.PrivatePlan]
+    plans: list[fitting.FitPlan]
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen([], [], [])
-    real_learn, real_fit = learn, fitting.PrivatePlan.fit
+    real_learn, real_fit = learn, fitting.FitPlan.fit
 
-    def spied(columns: Any, rows: TablesOfRows, epsilon: Fraction, target: str | None, own: Bits) -> Learned:
+    def spied(columns: Any, rows: CountedTables, epsilon: Fraction, target: str | None, own: Bits) -> Learned:
         found.epsilon.append(epsilon)
         found.rows.append(sum(table.rows for table in rows.tables()))
-        assert found.rows[-1] == rows.count
+        assert found.rows[-1] == rows.n_rows
         return real_learn(columns, rows, epsilon, target, own)
 
-    def fit(plan: fitting.PrivatePlan, rows: Rows, own: Bits) -> fitting.FittedMechanism:
+    def fit(plan: fitting.FitPlan, rows: CountableRows, own: Bits) -> fitting.FittedMechanism:
         found.plans.append(plan)
         return real_fit(plan, rows, own)
 
     monkeypatch.setattr(fitting, "learn", spied)
-    monkeypatch.setattr(fitting.PrivatePlan, "fit", fit)
+    monkeypatch.setattr(fitting.FitPlan, "fit", fit)
     return found
 
 
@@ -178,17 +178,17 @@ def test_every_row_has_all_of_epsilon_and_the_share_is_told(columns: int, share:
     assert "hold-out" not in str(said)
     assert "reference rows" not in str(said)
     plan = seen.plans[0]
-    assert plan.of_reference + Fraction(plan.of_rows) == 1
-    assert seen.epsilon == [plan.of_reference]
-    assert plan.of_reference == pytest.approx(columns / (columns + 1))
+    assert plan.reference_epsilon + Fraction(plan.row_epsilon) == 1
+    assert seen.epsilon == [plan.reference_epsilon]
+    assert plan.reference_epsilon == pytest.approx(columns / (columns + 1))
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
 def test_the_share_may_be_chosen(share: float, seen: Seen) -> None:
     release = dipriv.privatize(people()[["age", "pay"]], 0.7, reference=Private(reference_share=share), seed=1)
     plan = seen.plans[0]
-    assert plan.of_reference + Fraction(plan.of_rows) == Fraction(0.7)
-    assert float(plan.of_reference) == pytest.approx(0.7 * share)
+    assert plan.reference_epsilon + Fraction(plan.row_epsilon) == Fraction(0.7)
+    assert float(plan.reference_epsilon) == pytest.approx(0.7 * share)
     assert f"ε = {0.7 * share:.4g} of each row" in release.guarantee.reference
 
 
@@ -208,7 +208,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     held = N - len(release.data)
     assert abs(held / N - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * N))  # Hoeffding
     assert seen.rows == [held]
-    assert (seen.epsilon, seen.plans[0].of_rows) == ([Fraction(1)], 1.0)
+    assert (seen.epsilon, seen.plans[0].row_epsilon) == ([Fraction(1)], 1.0)
     assert release.guarantee.epsilon == 1.0
     assert release.guarantee.protects == "every row"
     assert f"from {held} other rows under the same ε" in release.guarantee.reference
@@ -227,16 +227,16 @@ def test_rows_of_a_person_share_epsilon(options: dict[str, Any], seen: Seen) -> 
     assert np.bincount(persons).max() == 3
     plan = seen.plans[0]
     if options:
-        assert 3 * plan.of_reference <= 1
-        assert 3 * Fraction(plan.of_rows) <= 1
-        assert plan.of_reference == Fraction(plan.of_rows)
+        assert 3 * plan.reference_epsilon <= 1
+        assert 3 * Fraction(plan.row_epsilon) <= 1
+        assert plan.reference_epsilon == Fraction(plan.row_epsilon)
         assert not set(persons) & set(
             frame["who"].to_numpy()[~release.released & np.isin(frame["who"], persons, invert=True)]
         )
     else:
-        assert 3 * (plan.of_reference + Fraction(plan.of_rows)) <= 1
+        assert 3 * (plan.reference_epsilon + Fraction(plan.row_epsilon)) <= 1
         assert seen.rows == [len(release.data)]  # the reference is learned from the same rows, at most three a person
-    assert 3 * (plan.of_reference + Fraction(plan.of_rows)) >= Fraction(999, 1000)
+    assert 3 * (plan.reference_epsilon + Fraction(plan.row_epsilon)) >= Fraction(999, 1000)
     assert release.guarantee.epsilon == 1.0
     assert release.guarantee.unit == "the rows of one 'who' (at most 3)"
 
@@ -461,7 +461,7 @@ def test_a_stream_of_batches_holds_infinities_too() -> None:
 
 SEEDS = 60
 Facts = tuple[float, ...]
-Plan = Callable[[tables.Table, Rows], list[Domain]]
+Plan = Callable[[tables.Table, CountableRows], list[Domain]]
 
 
 def facts_of(found: Learned) -> Facts:
@@ -476,15 +476,15 @@ def facts_of(found: Learned) -> Facts:
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
     table = tables.read(frame).clip_infinities()
-    rows = TablesOfRows(table.rows, lambda: [table])
+    rows = CountedTables(table.rows, lambda: [table])
     return [facts_of(learn(plan(table, rows), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
 
 
-def honest(table: tables.Table, rows: Rows) -> list[Domain]:
+def honest(table: tables.Table, rows: CountableRows) -> list[Domain]:
     return domains([table.column(name) for name in table.names], Schema({}), rows, strict=True)
 
 
-def leaky(table: tables.Table, rows: Rows) -> list[Domain]:
+def leaky(table: tables.Table, rows: CountableRows) -> list[Domain]:
     """Bounds read from the rows, as many programs do."""
     (name,) = table.names
     values = table.cells(name).present

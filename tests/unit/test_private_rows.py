@@ -21,9 +21,9 @@ from dipriv.kernels import Optimal
 from dipriv.references import Private
 from dipriv.references._learning.measurements import Accountant, Counts
 from dipriv.references._learning.privtree import PrivTree
-from dipriv.references._learning.rows import Counter, Labels, TablesOfRows, added, labels_in, merged
 from dipriv.release import fitting
 from dipriv.schema import Categorical, Mixed, Schema
+from dipriv.sources.protocol import CountedTables, Counter, Labels, added, labels_in, merged
 from tests.support import bits
 
 N = 3001
@@ -54,12 +54,12 @@ class FarRows:
     sent: list[Any] = field(default_factory=list)
 
     @property
-    def count(self) -> int:
+    def n_rows(self) -> int:
         return sum(piece.num_rows for piece in self.pieces)
 
-    def total(self, count: Counter) -> list[Counts]:
-        message = pickle.dumps(count)
-        self.sent.append(count)
+    def count(self, counter: Counter) -> list[Counts]:
+        message = pickle.dumps(counter)
+        self.sent.append(counter)
         sums: list[Counts] = []
         for piece in self._tables():
             sums = added(pickle.loads(pickle.dumps(pickle.loads(message)(piece))), sums)
@@ -93,7 +93,7 @@ def test_a_release_learned_from_far_pieces_is_the_one_learned_from_one_table(
     expected = dipriv.privatize(table, 1.5, reference=recipe, schema=declared, seed=7)
     own, whole, rows = bits(7), tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
-    plan = fitting.plan_private(recipe, Optimal(), 1.5, facts, declared, rows)
+    plan = fitting.plan_fit(recipe, Optimal(), 1.5, facts, declared, rows=rows, bits=bits(0))
     fitted = plan.fit(rows, own.child("fit"))
     assert fitted.release(whole, (), own.child("noise")).equals(expected.data)
     assert fitted.schema == expected.schema
@@ -114,7 +114,7 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
     table = people()
     whole, rows = tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
-    fitting.plan_private(Private(), Optimal(), 1.0, facts, Schema({}), rows).fit(rows, bits(1))
+    fitting.plan_fit(Private(), Optimal(), 1.0, facts, Schema({}), rows=rows, bits=bits(0)).fit(rows, bits(1))
     kinds = {type(part).__name__ for counter in rows.sent for part in held_in(counter)}
     assert {"ColumnsCounter", "LevelsCounter", "StepsCounter", "LineCounter", "PairsCounter"} <= kinds
     for counter in rows.sent:
@@ -122,7 +122,7 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
         for part in (part for part in held_in(counter) if is_dataclass(part)):
             with pytest.raises(FrozenInstanceError):
                 setattr(part, fields(part)[0].name, None)
-        assert b"randomness" not in pickle.dumps(counter)
+        assert b"_random" not in pickle.dumps(counter)
     assert any(isinstance(part, Accountant) for part in held_in([Accountant(1, bits(0))]))  # type: ignore[arg-type]  # control
 
 
@@ -132,7 +132,7 @@ def test_counters_of_categories_in_types_and_schemas_travel() -> None:
     facts = [table.column(name) for name in table.names]
     rows = FarRows([frame.to_arrow().slice(0, 99), frame.to_arrow().slice(99)])
     declared = Schema({"x": Categorical(("v", "u", "w"))})
-    plan = fitting.plan_private(Private(strict=True), Optimal(), 1.0, facts, declared, rows)
+    plan = fitting.plan_fit(Private(strict=True), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
     released = plan.fit(rows, bits(3).child("fit")).release(table, (), bits(3).child("noise"))
     expected = dipriv.privatize(frame, 1.0, reference=Private(strict=True), schema=declared, seed=3)
     assert released.equals(expected.data)
@@ -145,4 +145,4 @@ def test_sums_and_labels_do_not_depend_on_the_order() -> None:
     texts = [pa.table({"x": part}) for part in (["b", None], ["c", "a"], pa.array(["b"]).dictionary_encode())]
     for order in ([0, 1, 2], [2, 1, 0]):
         parts = [tables.read(texts[place]) for place in order]
-        assert TablesOfRows(5, lambda parts=parts: parts).labels(["x"])["x"].to_pylist() == ["a", "b", "c"]  # type: ignore[misc]
+        assert CountedTables(5, lambda parts=parts: parts).labels(["x"])["x"].to_pylist() == ["a", "b", "c"]  # type: ignore[misc]

@@ -23,9 +23,9 @@ from dipriv.references._learning.dependence import MOST_GROUPS, coarsened, group
 from dipriv.references._learning.domain import domains
 from dipriv.references._learning.learn import CHOICES, Learned, learn
 from dipriv.references._learning.measurements import Accountant
-from dipriv.references._learning.rows import TablesOfRows
 from dipriv.references._learning.two_way import denoised, of_greatest_entropy, with_margins
 from dipriv.schema import Schema
+from dipriv.sources.protocol import CountedTables
 from tests.support import bits, dkw, draws, ks_uniform
 
 N = 20_000
@@ -38,7 +38,7 @@ def learned(
     whole = tables.read(frame).clip_infinities()
     size = batch or whole.rows
     parts = [tables.read(frame[first : first + size]) for first in range(0, whole.rows, size)] if batch else [whole]
-    rows = TablesOfRows(whole.rows, lambda: parts)
+    rows = CountedTables(whole.rows, lambda: parts)
     found = domains([whole.column(name) for name in whole.names], Schema({}), rows, strict=False)
     return learn(found, rows, Fraction(epsilon), target, bits(seed))
 

@@ -18,12 +18,12 @@ from dipriv._tables.identifiers import refuse_free_text
 from dipriv.errors import DisclosureError, InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.references import Private
-from dipriv.references._learning.rows import TablesOfRows
 from dipriv.release import fitting, local
 from dipriv.release import privatize as release
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.promise import Origin, local_promise, promise
 from dipriv.sources._fingerprint import fingerprint_of
+from dipriv.sources.protocol import CountedTables
 
 
 class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -73,11 +73,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         declared = release.as_schema(self.schema, names)
         facts = [table.column(name) for name in names]
         bits = source(self.seed)
-        self._basis: fitting.FittedMechanism | fitting.PrivatePlan
         if isinstance(recipe, Private):
             held = table.clip_infinities()
-            rows = TablesOfRows(held.rows, lambda: [held])
-            self._basis = fitting.plan_private(recipe, noise, epsilon, facts, declared, rows)
+            rows = CountedTables(held.rows, lambda: [held])
+            self._basis = fitting.plan_fit(recipe, noise, epsilon, facts, declared, rows=rows, bits=bits.child("fit"))
             self.fitted_ = self._basis.fit(rows, bits.child("fit"))
             self.origin_ = Origin("private")
         else:
@@ -87,15 +86,11 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             read = release.public_rows(self.public, recipe) if self.public is not None else table
             if self.origin_.source == "fit":
                 refuse_free_text(read, names, declared, self.keep)
-            self._basis = self.fitted_ = fitting.fit(
-                release.as_fittable_spec(recipe),
-                noise,
-                epsilon,
-                facts,
-                declared,
-                None if self.origin_.source == "law" else read,
-                bits.child("fit"),
+            fitted_on = None if self.origin_.source == "law" else read
+            self._basis = fitting.plan_fit(
+                recipe, noise, epsilon, facts, declared, reference=fitted_on, bits=bits.child("fit")
             )
+            self.fitted_ = self._basis.fit(None, bits)
         said = promise(recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure)
         once = f"a row is transformed once: each further time adds ε = {self.fitted_.kernel.epsilon:.4g}"
         self.guarantee_ = replace(said, conditions=(*said.conditions, once))

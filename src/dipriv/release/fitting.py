@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.fitted_columns import FittedColumn, fit_columns, refuse_nulls
 from dipriv._tables.frames import Column, Table, check_names, read
 from dipriv.codecs import Codec, LevelsCodec
-from dipriv.errors import InputError, ReferenceDataError
+from dipriv.errors import InputError, InternalError, ReferenceDataError
 from dipriv.kernels import Kernel, KernelSpec
 from dipriv.mechanism import Chain, Mechanism, compose, encode
 from dipriv.references import (
@@ -36,12 +36,13 @@ from dipriv.references import (
     Order,
     Private,
     ReferenceRows,
+    ReferenceSpec,
     draw_order,
 )
 from dipriv.references._learning.domain import Domain, domains
 from dipriv.references._learning.learn import learn
-from dipriv.references._learning.rows import Rows
 from dipriv.schema import Categorical, Schema
+from dipriv.sources.protocol import CountableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,59 +139,122 @@ SMALLEST_FOR_COLUMN = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, eq=False)
-class PrivatePlan:
-    """All that is fixed before a private reference is learned: nothing in it depends on the rows but public labels."""
+class FitPlan:
+    """All that is fixed before ε is spent, and how the reference is then fitted.
 
-    recipe: Private
-    kernel: KernelSpec
-    columns: tuple[Domain, ...]
+    A reference that is fitted on a hold-out, on a public table or on no rows is fitted already: that reads nothing of
+    the rows that are released. A private one is learned when `fit` is called, and nothing here depends on the rows but
+    labels that are taken as public.
+    """
+
+    spec: ReferenceSpec
+    columns: tuple[Column, ...]
     declared: tuple[str, ...]
-    of_reference: Fraction
-    of_rows: float
-    by: None = None
+    labels_read: tuple[str, ...]
+    reference_epsilon: Fraction
+    """What each row that a private reference is learned from pays for it; 0 for other references."""
+    row_epsilon: float
+    """What a released row pays for its own noise."""
+    by: str | None = None
+    width: int = 1
+    """How many columns U has, where that is known."""
+    _kernel: KernelSpec | None = field(repr=False, default=None)
+    _domains: tuple[Domain, ...] = field(repr=False, default=())
+    _fitted: FittedMechanism | None = field(repr=False, default=None)
 
     @property
-    def read_labels(self) -> tuple[str, ...]:
-        """The columns whose labels were read from the rows."""
-        return tuple(column.name for column in self.columns if column.has_read_labels)
+    def lists_categories(self) -> bool:
+        """Whether the type of a column lists categories."""
+        return any(column.labels is not None for column in self.columns)
 
-    def fit(self, rows: Rows, bits: Bits) -> FittedMechanism:
-        """Learn the reference from these rows."""
+    def fit(self, rows: CountableRows | None, bits: Bits) -> FittedMechanism:
+        """The fitted mechanism; a private reference is learned from these rows."""
+        if self._fitted is not None:
+            return self._fitted
+        if rows is None or self._kernel is None or not isinstance(self.spec, Private):
+            raise InternalError("a reference is to be learned from no rows.", "This is a fault in dipriv: report it.")
         announce_compilation()
-        learned = learn(self.columns, rows, self.of_reference, self.recipe.target, bits)
-        chained = [self.columns[position].name for position in learned.order]
-        margins = coordinates_of(learned.columns, learned.reference, learned.order)
-        kernel = self.kernel.build(self.of_rows, chained, margins)
+        learned = learn(self._domains, rows, self.reference_epsilon, self.spec.target, bits)
+        chained = [self._domains[position].name for position in learned.order]
+        coordinates = coordinates_of(learned.columns, learned.reference, learned.order)
+        kernel = self._kernel.build(self.row_epsilon, chained, coordinates)
         return FittedMechanism(
             learned.columns, learned.reference, kernel, learned.order, declared=self.declared, clips_infinities=True
         )
 
 
-def plan_private(
-    recipe: Private,
+def plan_fit(
+    spec: ReferenceSpec,
     kernel: KernelSpec,
     epsilon: float,
-    facts: Sequence[Column],
+    columns: Sequence[Column],
     schema: Schema,
-    rows: Rows,
     *,
-    apart: bool = False,
-) -> PrivatePlan:
-    """Divide ε between reference and rows; both have all of it where they are `apart`, in different rows."""
-    names = [column.name for column in facts]
-    if recipe.target is not None:
-        check_names([recipe.target], names, "target")
-    found = tuple(domains(facts, schema, rows, strict=recipe.strict))
-    of_rows = epsilon if apart else float(Fraction(epsilon) * (1 - recipe.share(len(found))))
-    of_reference = Fraction(epsilon) if apart else Fraction(epsilon) - Fraction(of_rows)
+    rows: CountableRows | None = None,
+    reference: Table | None = None,
+    disjoint: bool = False,
+    bits: Bits,
+) -> FitPlan:
+    """Plan how the reference is fitted, with ε for each released row; every refusal comes here, before ε is spent.
+
+    `rows` are what a private reference is learned from, `reference` is the table that others are fitted on. Rows that
+    are `disjoint` from the released ones leave all of ε to both.
+    """
+    if isinstance(spec, Private):
+        if rows is None:
+            raise InternalError("a private reference needs rows.", "This is a fault in dipriv: please report it.")
+        return _plan_private(spec, kernel, epsilon, columns, schema, rows, disjoint=disjoint)
+    if not hasattr(spec, "fit"):
+        raise InputError(f"a {type(spec).__name__} has no way to be fitted.", "Give it a fit method.")
+    fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits)
+    return FitPlan(
+        spec,
+        tuple(columns),
+        tuple(schema),
+        (),
+        Fraction(0),
+        epsilon,
+        by=fitted.by,
+        width=len(fitted.order),
+        _fitted=fitted,
+    )
+
+
+def _plan_private(
+    spec: Private,
+    kernel: KernelSpec,
+    epsilon: float,
+    columns: Sequence[Column],
+    schema: Schema,
+    rows: CountableRows,
+    *,
+    disjoint: bool,
+) -> FitPlan:
+    """Divide ε between reference and rows; both have all of it where they are disjoint."""
+    names = [column.name for column in columns]
+    if spec.target is not None:
+        check_names([spec.target], names, "target")
+    found = tuple(domains(columns, schema, rows, strict=spec.strict))
+    of_rows = epsilon if disjoint else float(Fraction(epsilon) * (1 - spec.share(len(found))))
+    of_reference = Fraction(epsilon) if disjoint else Fraction(epsilon) - Fraction(of_rows)
     if of_reference < SMALLEST_FOR_COLUMN * len(names):
         raise InputError(
             f"the reference's part of epsilon is {float(of_reference):.3g} for {len(names)} columns; it needs at least "
             f"{float(SMALLEST_FOR_COLUMN):g} for each.",
             "Use a larger epsilon or reference_share, or fewer columns.",
         )
-    kernel.check(of_rows, [_public_margin(domain, alone=len(found) == 1) for domain in found])
-    return PrivatePlan(recipe, kernel, found, tuple(schema), of_reference, of_rows)
+    kernel.check(of_rows, [_public_coordinate(domain, alone=len(found) == 1) for domain in found])
+    return FitPlan(
+        spec,
+        tuple(columns),
+        tuple(schema),
+        tuple(domain.name for domain in found if domain.has_read_labels),
+        of_reference,
+        of_rows,
+        width=len(found),
+        _kernel=kernel,
+        _domains=found,
+    )
 
 
 def fit(
@@ -265,7 +329,7 @@ def _declared_places(column: FittedColumn) -> tuple[int, ...] | None:
     return tuple(sorted(range(len(declared)), key=lambda place: declared[place]))
 
 
-def _public_margin(domain: Domain, *, alone: bool) -> UniformCoordinate:
+def _public_coordinate(domain: Domain, *, alone: bool) -> UniformCoordinate:
     """What is known of a column before its law is learned: how many levels it has, if it is released by itself."""
     if domain.levels is None or not alone:
         return UniformCoordinate(domain.name)

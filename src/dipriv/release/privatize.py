@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,14 @@ from dipriv._tables.identifiers import refuse_free_text
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 from dipriv.kernels import KernelSpec, Laplace, Optimal
-from dipriv.references import Empirical, FittableSpec, Grouped, Private, ReferenceSpec
-from dipriv.references._learning.rows import TablesOfRows
+from dipriv.references import Empirical, Grouped, Private, ReferenceSpec
 from dipriv.release import fitting
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.promise import Origin, promise
 from dipriv.schema import Kind, Schema
 from dipriv.sources.holdout import Split
 from dipriv.sources.privacy_unit import Unit
+from dipriv.sources.protocol import CountedTables
 
 if TYPE_CHECKING:
     from dipriv.ledger import Ledger
@@ -156,21 +156,31 @@ def privatize(
             check_sides(int((held & chosen).sum()), table.rows)
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
     learned_from = _some_of(table, (held if apart else ~held) & chosen)
-    basis: fitting.FittedMechanism | fitting.PrivatePlan
+    rows = None
     if isinstance(recipe, Private):
-        rows = TablesOfRows(learned_from.rows, lambda: [learned_from])
-        basis = fitting.plan_private(recipe, noise, row_epsilon, facts, declared, rows, apart=apart)
+        rows = CountedTables(learned_from.rows, lambda: [learned_from])
+        fitted_on = None
     else:
         fitted_on = public_rows(public, recipe) if public is not None else learned_from if apart else None
         if apart:
             refuse_free_text(learned_from, names, declared, keep)
-        basis = fitting.fit(as_fittable_spec(recipe), noise, row_epsilon, facts, declared, fitted_on, bits.child("fit"))
+    basis = fitting.plan_fit(
+        recipe,
+        noise,
+        row_epsilon,
+        facts,
+        declared,
+        rows=rows,
+        reference=fitted_on,
+        disjoint=apart,
+        bits=bits.child("fit"),
+    )
     free = ~held & chosen
     released = _some_of(table, free)
     origin = Origin(where_from(recipe, public, apart), int(held.sum()), released.rows, split.by if split else None)
     said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure, unit=who)
     with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
-        fitted = basis if isinstance(basis, fitting.FittedMechanism) else basis.fit(rows, bits.child("fit"))
+        fitted = basis.fit(rows, bits.child("fit"))
         data = fitted.release(released, keep, bits.child("noise"), progress)
         done(released.rows)
     return Release(data, said, fitted.schema, free, split if held.any() else None, fitted)
@@ -202,13 +212,6 @@ def as_reference_spec(reference: ReferenceLike, public: Any = None) -> Reference
             'Use "private", "holdout", or Private, Known, Empirical, Parametric or Grouped from dipriv.references.',
         )
     return reference
-
-
-def as_fittable_spec(recipe: ReferenceSpec) -> FittableSpec:
-    """A recipe that is fitted on rows, or on none."""
-    if not hasattr(recipe, "fit"):
-        raise InputError(f"a {type(recipe).__name__} has no way to be fitted.", "Give it a fit method.")
-    return cast(FittableSpec, recipe)
 
 
 def as_kernel(kernel: KernelLike) -> KernelSpec:

@@ -9,7 +9,7 @@ from typing import Literal
 from dipriv.guarantee.guarantee import Guarantee
 from dipriv.kernels import KernelSpec
 from dipriv.references import ReferenceSpec
-from dipriv.release.fitting import FittedMechanism, PrivatePlan
+from dipriv.release.fitting import FitPlan
 from dipriv.sources.privacy_unit import Unit
 
 
@@ -41,7 +41,7 @@ class Origin:
 def promise(
     recipe: ReferenceSpec,
     kernel: KernelSpec,
-    basis: FittedMechanism | PrivatePlan,
+    basis: FitPlan,
     origin: Origin,
     keep: Sequence[str],
     *,
@@ -64,10 +64,10 @@ def promise(
 
 
 def local_promise(
-    recipe: ReferenceSpec, kernel: KernelSpec, basis: FittedMechanism | PrivatePlan, origin: Origin, epsilon: float
+    recipe: ReferenceSpec, kernel: KernelSpec, basis: FitPlan, origin: Origin, epsilon: float
 ) -> Guarantee:
     """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
-    learned = isinstance(basis, PrivatePlan)
+    learned = recipe.source == "private"
     return Guarantee(
         epsilon=epsilon,
         protects="the owner of a record, from everyone else, the collector included",
@@ -79,7 +79,7 @@ def local_promise(
                 [f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}"]
                 * bool(basis.declared)
             ),
-            *(["the categories listed in the types of columns are public"] * _lists_categories(basis)),
+            *(["the categories listed in the types of columns are public"] * basis.lists_categories),
             *(["the record is not among the rows that the reference was learned from, or their ε is added"] * learned),
             "the record is privatized once, where it is: each further release of it adds its ε",
         ),
@@ -89,24 +89,24 @@ def local_promise(
     )
 
 
-def _reference(recipe: ReferenceSpec, basis: FittedMechanism | PrivatePlan, origin: Origin) -> str:
-    if isinstance(basis, PrivatePlan):
+def _reference(recipe: ReferenceSpec, basis: FitPlan, origin: Origin) -> str:
+    if recipe.source == "private":
         if origin.held:
             return f"{recipe.describe()} from {origin.held} other rows under the same ε"
-        of_reference = float(basis.of_reference)
-        return f"{recipe.describe()}, ε = {of_reference:.4g} of each row; the kernel has ε = {basis.of_rows:.4g}"
+        of_reference = float(basis.reference_epsilon)
+        return f"{recipe.describe()}, ε = {of_reference:.4g} of each row; the kernel has ε = {basis.row_epsilon:.4g}"
     return recipe.describe() + (", a public table" if origin.source == "public" else "")
 
 
-def _reference_conditions(recipe: ReferenceSpec, basis: FittedMechanism | PrivatePlan, origin: Origin) -> list[str]:
-    if isinstance(basis, PrivatePlan):
-        return [f"the labels met in {', '.join(map(repr, basis.read_labels))} are public"] * bool(basis.read_labels)
+def _reference_conditions(recipe: ReferenceSpec, basis: FitPlan, origin: Origin) -> list[str]:
+    if recipe.source == "private":
+        return [f"the labels met in {', '.join(map(repr, basis.labels_read))} are public"] * bool(basis.labels_read)
     if origin.source == "law":
         return ["the law was stated without looking at these rows"]
     if origin.source == "public":
         return ["the public table is public indeed, and was not made from these rows"]
     said = ["reference rows are never released, and any further release holds out the same rows"]
-    if recipe.exposes(len(basis.order)):
+    if recipe.exposes(basis.width):
         said.append(
             "it is accepted that released rows lie close to single reference rows, which may so be published nearly "
             "verbatim"
@@ -115,17 +115,11 @@ def _reference_conditions(recipe: ReferenceSpec, basis: FittedMechanism | Privat
     return said
 
 
-def _lists_categories(basis: FittedMechanism | PrivatePlan) -> bool:
-    return any(column.facts.labels is not None for column in basis.columns)
-
-
-def _table_conditions(
-    basis: FittedMechanism | PrivatePlan, origin: Origin, keep: Sequence[str], unit: Unit | None
-) -> list[str]:
+def _table_conditions(basis: FitPlan, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
     said = ["column names and types, the number and order of the rows, and any index are public"]
     if basis.declared:
         said.append(f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}")
-    if _lists_categories(basis):
+    if basis.lists_categories:
         said.append("the categories listed in the types of columns are public")
     if keep:
         said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")

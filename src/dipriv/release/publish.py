@@ -32,13 +32,11 @@ from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import Ledger
 from dipriv.references import Private, ReferenceSpec
-from dipriv.references._learning.rows import Rows, TablesOfRows
 from dipriv.release import fitting
 from dipriv.release.accounting import Account, identify
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.fitting import FittedMechanism
 from dipriv.release.privatize import (
-    as_fittable_spec,
     as_kernel,
     as_reference_spec,
     as_schema,
@@ -56,6 +54,7 @@ from dipriv.schema import Schema
 from dipriv.sources.files import NOTE, CellTypeError, Sink, Source, write_text
 from dipriv.sources.holdout import Split
 from dipriv.sources.privacy_unit import Unit
+from dipriv.sources.protocol import CountableRows, CountedTables
 
 REPORT_ROWS = 200_000
 TYPES_READ = "the types of the file's columns, which were read from all its rows, are public"
@@ -147,15 +146,22 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
         split = new_split(None if is_private else account, request.holdout, request.unit, bits)
     chosen, held, reference = _second_pass(request, stream, recipe, split, who, bits, tick)
     row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
-    basis: fitting.FittedMechanism | fitting.PrivatePlan
+    rows = None
     if isinstance(recipe, Private):
         rows = _rows(stream, reference, chosen, tick)
-        basis = fitting.plan_private(recipe, noise, row_epsilon, facts, declared, rows, apart=split is not None)
-    else:
-        if split is not None and reference is not None:
-            refuse_free_text(reference, names, declared, request.keep)
-        use = as_fittable_spec(recipe)
-        basis = fitting.fit(use, noise, row_epsilon, facts, declared, reference, bits.child("fit"))
+    elif split is not None and reference is not None:
+        refuse_free_text(reference, names, declared, request.keep)
+    basis = fitting.plan_fit(
+        recipe,
+        noise,
+        row_epsilon,
+        facts,
+        declared,
+        rows=rows,
+        reference=reference,
+        disjoint=split is not None,
+        bits=bits.child("fit"),
+    )
     released = stream.rows - held if chosen is None else int(chosen.sum())
     origin = Origin(where_from(recipe, request.public, split is not None), held, released, split.by if split else None)
     said = promise(recipe, noise, basis, origin, request.keep, epsilon=epsilon, secure=bits.secure, unit=who)
@@ -165,7 +171,7 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
         said, stream.rows, released, stream.rows - held - released, {}, account.name if account else None
     )
     with sink, nullcontext(lambda rows: None) if account is None else account.spending(said, sink.name) as spent:
-        fitted = basis if isinstance(basis, fitting.FittedMechanism) else basis.fit(rows, bits.child("fit"))
+        fitted = basis.fit(rows, bits.child("fit"))
         schema = fitted.schema
         kinds = {name: schema[name].name + (" (declared)" if name in declared else "") for name in schema}
         done = replace(done, columns=kinds, fidelity=expected_fidelity(fitted))
@@ -189,11 +195,11 @@ def recipe_of(request: Request) -> ReferenceSpec:
     return recipe
 
 
-def _rows(stream: _Stream, reference: Table | None, chosen: Mask | None, tick: Tick) -> Rows:
+def _rows(stream: _Stream, reference: Table | None, chosen: Mask | None, tick: Tick) -> CountableRows:
     """The rows that a private reference is learned from: the hold-out, else all that are released."""
     if reference is not None:
         held = reference.clip_infinities()
-        return TablesOfRows(held.rows, lambda: [held])
+        return CountedTables(held.rows, lambda: [held])
     count = stream.rows if chosen is None else int(chosen.sum())
 
     def read() -> Iterator[Table]:
@@ -203,7 +209,7 @@ def _rows(stream: _Stream, reference: Table | None, chosen: Mask | None, tick: T
                 yield table if some is None or some.all() else table.take(some)
             tick("learning", position + table.rows, stream.rows)
 
-    return TablesOfRows(count, read)
+    return CountedTables(count, read)
 
 
 @dataclass(frozen=True)

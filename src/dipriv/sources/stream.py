@@ -26,7 +26,6 @@ from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import Ledger
 from dipriv.references import Grouped, Private
-from dipriv.references._learning.rows import TablesOfRows
 from dipriv.release import fitting
 from dipriv.release.accounting import Account, identify
 from dipriv.release.fidelity import expected_fidelity
@@ -34,7 +33,6 @@ from dipriv.release.privatize import (
     KernelLike,
     ReferenceLike,
     SchemaLike,
-    as_fittable_spec,
     as_kernel,
     as_reference_spec,
     as_schema,
@@ -51,6 +49,7 @@ from dipriv.sources._blocks import Blocks, FirstReading
 from dipriv.sources.batches import open_source
 from dipriv.sources.files import Sink
 from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import CountedTables
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,20 +164,21 @@ def privatize(
     )
     split = new_split(None if isinstance(recipe, Private) else account, holdout, None, bits) if apart else None
     held = None if split is None else _held_out(blocks, split)
-    basis: fitting.FittedMechanism | fitting.PrivatePlan
+    rows, fitted_on = None, None
     if isinstance(recipe, Private):
-        rows = TablesOfRows(blocks.rows, blocks.tables) if held is None else TablesOfRows(held.rows, lambda: [held])
-        basis = fitting.plan_private(recipe, noise, epsilon, facts, declared, rows, apart=apart)
+        rows = CountedTables(blocks.rows, blocks.tables) if held is None else CountedTables(held.rows, lambda: [held])
     else:
         if held is not None:
             refuse_free_text(held, names, declared, keep)
         fitted_on = public_rows(public, recipe) if public is not None else held
-        basis = fitting.fit(as_fittable_spec(recipe), noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
+    basis = fitting.plan_fit(
+        recipe, noise, epsilon, facts, declared, rows=rows, reference=fitted_on, disjoint=apart, bits=bits.child("fit")
+    )
     out = 0 if held is None else held.rows
     origin = Origin(where_from(recipe, public, apart), out, blocks.rows - out)
     said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
     with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
-        fitted = basis if isinstance(basis, fitting.FittedMechanism) else basis.fit(rows, bits.child("fit"))
+        fitted = basis.fit(rows, bits.child("fit"))
         done(origin.released)
     return StreamRelease(said, origin.released, tuple(keep), fitted, split, blocks, bits.child("noise"))
 

@@ -21,8 +21,8 @@ from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.codecs.temporal import ticks_in
 from dipriv.errors import SchemaError
-from dipriv.references._learning.rows import Rows
 from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Schema, lattice
+from dipriv.sources.protocol import CountableRows
 
 MOST_DECIMALS = 4
 NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
@@ -146,7 +146,7 @@ class Domain:
         return counts
 
 
-def domains(columns: Sequence[Column], schema: Schema, rows: Rows, *, strict: bool) -> list[Domain]:
+def domains(columns: Sequence[Column], schema: Schema, rows: CountableRows, *, strict: bool) -> list[Domain]:
     """The domains of all columns. Labels that nothing declares are read from the rows, and so taken as public."""
     found = [_domain(column, schema.get(column.name)) for column in columns]
     unlisted = [domain for domain in found if domain.facts.storage.family == "label" and domain.labels is None]
@@ -158,7 +158,7 @@ def domains(columns: Sequence[Column], schema: Schema, rows: Rows, *, strict: bo
         )
     labels = rows.labels([domain.name for domain in unlisted]) if unlisted else {}
     for domain in unlisted:  # by the labels alone, which are taken as public
-        refuse_free_text_labels(domain.facts, labels[domain.name], rows.count)
+        refuse_free_text_labels(domain.facts, labels[domain.name], rows.n_rows)
     return [_labelled(domain, labels[domain.name]) if domain.name in labels else domain for domain in found]
 
 

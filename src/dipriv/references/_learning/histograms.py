@@ -37,7 +37,7 @@ from dipriv.references._learning.postprocess import (
     without_isolated_bins,
 )
 from dipriv.references._learning.privtree import PrivTree
-from dipriv.references._learning.rows import Rows
+from dipriv.sources.protocol import CountableRows
 
 OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 4), Fraction(1), Fraction(3)
 """Weights of columns: two levels need little, and of numbers the cells must be found, too."""
@@ -87,7 +87,7 @@ def weight(domain: Domain) -> Fraction:
 
 
 def learn_columns(
-    domains: Sequence[Domain], rows: Rows, epsilon: Fraction, accountant: Accountant
+    domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, accountant: Accountant
 ) -> list[ColumnEstimate]:
     """The laws of all columns, together under ε."""
     weights = [weight(domain) for domain in domains]
@@ -95,14 +95,14 @@ def learn_columns(
     columns: list[_Learner] = [
         _Levels(domain, budget, accountant)
         if domain.levels is not None
-        else _Numbers(domain, budget, accountant, rows.count)
+        else _Numbers(domain, budget, accountant, rows.n_rows)
         for domain, budget in zip(domains, budgets, strict=True)
     ]
     while waiting := [column for column in columns if not column.ready]:
-        totals = rows.total(ColumnsCounter(tuple(column.counter() for column in waiting)))
+        totals = rows.count(ColumnsCounter(tuple(column.counter() for column in waiting)))
         for column, counts in zip(waiting, totals, strict=True):
             column.take(counts)
-    return [column.law(rows.count) for column in columns]
+    return [column.law(rows.n_rows) for column in columns]
 
 
 @dataclass

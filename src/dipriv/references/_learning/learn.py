@@ -22,7 +22,7 @@ from dipriv.references._learning.dependence import Builder, NoisyMarginal, Pair,
 from dipriv.references._learning.domain import Domain
 from dipriv.references._learning.histograms import ColumnEstimate, learn_columns, weight
 from dipriv.references._learning.measurements import Accountant, Counts
-from dipriv.references._learning.rows import Rows
+from dipriv.sources.protocol import CountableRows
 
 CHOICES = Fraction(1, 4)
 """The part of the reference's ε that chooses which pairs of columns to measure."""
@@ -42,11 +42,11 @@ class Learned:
     spent: Fraction
 
 
-def learn(domains: Sequence[Domain], rows: Rows, epsilon: Fraction, target: str | None, bits: Bits) -> Learned:
+def learn(domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, target: str | None, bits: Bits) -> Learned:
     """A reference for these columns, ε-private with respect to replacing one of the rows."""
     accountant = Accountant(epsilon, bits)
     count = len(domains)
-    second = second_parents(count, rows.count, epsilon) if target is None else 0
+    second = second_parents(count, rows.n_rows, epsilon) if target is None else 0
     tables = max(0, count - 1 + second if target is None else 2 * count - 3)
     choices = tables if target is None else max(0, count - 2)
     for_choices = epsilon * CHOICES if choices > 1 else Fraction(0)
@@ -56,11 +56,11 @@ def learn(domains: Sequence[Domain], rows: Rows, epsilon: Fraction, target: str 
     if len(laws) == 1:
         codec, reference = _alone(laws[0])
         return Learned((_fitted(laws[0], codec),), reference, (0,), accountant.spent)
-    most = groups_for(rows.count, float(2 / (unit * OF_TABLE)))
+    most = groups_for(rows.n_rows, float(2 / (unit * OF_TABLE)))
     groups = [coarsened(law.masses, most, law.domain.ordered) for law in laws]
     margins = [NoisyMarginal.of(law.masses, of, law.scale, law.least) for law, of in zip(laws, groups, strict=True)]
     counts = _joint_counts(laws, margins, rows)
-    builder = Builder(margins, counts, accountant, rows.count, for_choices / max(1, choices), unit * OF_TABLE, second)
+    builder = Builder(margins, counts, accountant, rows.n_rows, for_choices / max(1, choices), unit * OF_TABLE, second)
     names = [domain.name for domain in domains]
     chain = builder.tree() if target is None else builder.around(names.index(target))
     columns = tuple(_fitted(law, law.codec) for law in laws)
@@ -89,11 +89,13 @@ def _fitted(law: ColumnEstimate, codec: Codec) -> FittedColumn:
     return FittedColumn(law.domain.facts, law.domain.kind(law.step), law.domain.labels, codec)
 
 
-def _joint_counts(laws: Sequence[ColumnEstimate], margins: Sequence[NoisyMarginal], rows: Rows) -> dict[Pair, Counts]:
+def _joint_counts(
+    laws: Sequence[ColumnEstimate], margins: Sequence[NoisyMarginal], rows: CountableRows
+) -> dict[Pair, Counts]:
     """How many rows have each pair of groups, for all pairs of columns, in one pass: private."""
     counter = PairsCounter(
         tuple(law.domain for law in laws),
         tuple(law.codec for law in laws),
         tuple(margin.group_of for margin in margins),
     )
-    return dict(zip(counter.pairs, rows.total(counter), strict=True))
+    return dict(zip(counter.pairs, rows.count(counter), strict=True))

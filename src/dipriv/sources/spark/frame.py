@@ -23,8 +23,8 @@ from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Table
 from dipriv.errors import DiprivError, InputError, SchemaError
 from dipriv.references._learning.measurements import Counts
-from dipriv.references._learning.rows import Counter, Labels
 from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import Counter, Labels
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstReading,
@@ -126,21 +126,21 @@ class SparkRows:
     """The rows that a private reference is learned from, packed; each pass is one job."""
 
     numbered: Numbered
-    count: int
+    n_rows: int
     split: Split | None = None
 
-    def total(self, count: Counter) -> list[Counts]:
+    def count(self, counter: Counter) -> list[Counts]:
         """The sums over all rows: of each task, then added up, on the workers where there are many."""
         cores = task_cores(self.numbered.frame.sparkSession.sparkContext)
-        with self._shared(count) as shared, told():
+        with self._shared(counter) as shared, told():
 
             def sums(packs: Iterator[Pack]) -> Iterator[tuple[int, list[Counts]]]:
-                packed, counter = shared.value
-                return sums_of(packed, counter, cores, packs)
+                packed, asked = shared.value
+                return sums_of(packed, asked, cores, packs)
 
             rows, found = self.numbered.packs.mapPartitions(sums).treeReduce(add_up)
-        if rows != self.count:
-            raise InputError(f"there are {rows:,} rows now, {self.count:,} at the first reading.", REPEATABLE)
+        if rows != self.n_rows:
+            raise InputError(f"there are {rows:,} rows now, {self.n_rows:,} at the first reading.", REPEATABLE)
         return list(found)
 
     def labels(self, names: Sequence[str]) -> Labels:

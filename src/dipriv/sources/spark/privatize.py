@@ -43,7 +43,6 @@ from dipriv.release.privatize import (
     KernelLike,
     ReferenceLike,
     SchemaLike,
-    as_fittable_spec,
     as_kernel,
     as_reference_spec,
     as_schema,
@@ -138,7 +137,7 @@ class Plan:
     split: Split | None = field(repr=False)
     account: Account | None = field(repr=False)
     _numbered: Numbered = field(repr=False)
-    _basis: fitting.FittedMechanism | fitting.PrivatePlan = field(repr=False)
+    _basis: fitting.FitPlan = field(repr=False)
     _rows: SparkRows = field(repr=False)
     _free: dict[int, int] = field(repr=False)
     _bits: Bits = field(repr=False)
@@ -157,8 +156,6 @@ class Plan:
         return SparkRelease(data, self.guarantee, self.origin.released, fitted, self.split)
 
     def _fitted(self) -> fitting.FittedMechanism:
-        if isinstance(self._basis, fitting.FittedMechanism):
-            return self._basis
         try:
             return self._basis.fit(self._rows, self._bits.child("fit"))
         finally:
@@ -210,18 +207,26 @@ def prepare(
             check_sides(sum(held.values()), numbered.rows)
         out = sum(held.values())
         rows = SparkRows(numbered, out if apart else numbered.rows, split)
-        basis: fitting.FittedMechanism | fitting.PrivatePlan
-        if isinstance(recipe, Private):
-            basis = fitting.plan_private(recipe, noise, epsilon, facts, declared, rows, apart=apart)
-        else:
-            fitted_on = None
+        fitted_on = None
+        if not isinstance(recipe, Private):
             if public is not None:
                 fitted_on = public_rows(_local(public), recipe)
             elif split is not None:
                 fitted_on = numbered.hold_out(split, out, names)
                 refuse_free_text(fitted_on, names, declared, keep)
-            basis = fitting.fit(as_fittable_spec(recipe), noise, epsilon, facts, declared, fitted_on, bits.child("fit"))
-            basis.check(empty)
+        basis = fitting.plan_fit(
+            recipe,
+            noise,
+            epsilon,
+            facts,
+            declared,
+            rows=rows,
+            reference=fitted_on,
+            disjoint=apart,
+            bits=bits.child("fit"),
+        )
+        if not isinstance(recipe, Private):
+            basis.fit(None, bits).check(empty)
         origin = Origin(where_from(recipe, public, apart), out, numbered.rows - out, by)
         said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
         parts = numbered.layout.parts

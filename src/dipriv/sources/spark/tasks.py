@@ -24,11 +24,11 @@ from dipriv._tables.frames import Table
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError
 from dipriv.references._learning.measurements import Counts
-from dipriv.references._learning.rows import Counter, Labels, added, labels_in, merged
 from dipriv.release.fitting import FittedMechanism
 from dipriv.sources._blocks import cut
 from dipriv.sources._fingerprint import fingerprint_of
 from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import Counter, Labels, added, labels_in, merged
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]

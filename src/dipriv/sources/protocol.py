@@ -21,17 +21,17 @@ Counter: TypeAlias = Callable[[Table], list[Counts]]
 Labels: TypeAlias = dict[str, pa.Array]
 
 
-class Rows(Protocol):
+class CountableRows(Protocol):
     """Rows that can be read again and again, the same ones each time. How many they are is public.
 
     Every table that a counter is given holds infinities (`Table.clip_infinities`): no row may make an error.
     """
 
     @property
-    def count(self) -> int: ...
+    def n_rows(self) -> int: ...
 
-    def total(self, count: Counter) -> list[Counts]:
-        """The sums over all rows of what `count` gives for parts of them, array by array: private."""
+    def count(self, counter: Counter) -> list[Counts]:
+        """The sums over all rows of what `counter` gives for parts of them, array by array: private."""
         ...
 
     def labels(self, names: Sequence[str]) -> Labels:
@@ -40,16 +40,16 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class TablesOfRows:
+class CountedTables:
     """Rows in tables on this machine, some at a time."""
 
-    count: int
+    n_rows: int
     tables: Callable[[], Iterable[Table]] = field(repr=False)
 
-    def total(self, count: Counter) -> list[Counts]:
+    def count(self, counter: Counter) -> list[Counts]:
         sums: list[Counts] = []
         for table in self.tables():
-            sums = added(sums, count(table))
+            sums = added(sums, counter(table))
         return sums
 
     def labels(self, names: Sequence[str]) -> Labels:
