@@ -1,0 +1,1 @@
+"""What seeded releases and files of earlier versions hold: kept, so that nothing changes unnoticed."""

@@ -1,0 +1,115 @@
+"""Files that version 0.1.0.dev0 wrote are still read, and say what they said; see make_files.py."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.calls import BudgetError, Schema, Split, held_out, note_beside, open_ledger, promise_in
+from tests.golden.make_files import FILES, KINDS, again, local_results, mask, masks, read_csv
+
+EXPECTED: dict[str, Any] = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
+PLACES = (b"/work", b"/home", b"/root", b"/tmp", b"/Users", b"file:")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """A copy that may be written to."""
+    return Path(shutil.copy(FILES / "ledger.db", tmp_path))
+
+
+def test_the_ledger_says_what_was_spent(ledger: Path) -> None:
+    with open_ledger(ledger) as book:
+        told = {each.name: (each.budget, each.spent, each.left, each.releases) for each in book.datasets()}
+        records = book.records("people")
+    assert told == {
+        "people": (3.0, 1.5, 1.5, 5),
+        "readings": (None, 0.7, None, 1),
+        "visits": (None, 2.0, None, 2),
+    }
+    assert [(each.epsilon, each.state, each.rows, each.output) for each in records] == [
+        (0.5, "done", 120, None),
+        (0.1, "done", records[1].rows, None),
+        (0.2, "done", 120, "people-2.csv"),
+        (0.3, "failed", None, "people-3.csv"),
+        (0.4, "reserved", None, None),
+    ]
+    assert all(each.started.year == 2026 and each.guarantee["protects"] == "every row" for each in records)
+
+
+def test_the_ledger_is_written_on(ledger: Path) -> None:
+    with open_ledger(ledger) as book:
+        promised = promise_in(book.records("people")[1])
+        book.fail(5)
+        book.commit(book.reserve("people", 1.5, promised), 7)
+        assert book.dataset("people").left == 0.0
+        with pytest.raises(BudgetError):
+            book.reserve("people", 0.1, promised)
+        assert book.set_budget("visits", 2.5).left == 0.5
+    assert open_ledger(ledger).dataset("people").spent == 3.0
+
+
+def test_the_ledger_knows_its_tables_and_holds_out_the_same_rows(ledger: Path) -> None:
+    assert again(ledger) == EXPECTED["ledger"]
+    with open_ledger(ledger) as book:
+        assert [book.dataset(name).releases for name in ("people", "visits", "readings")] == [6, 3, 2]
+        by_person = Split(0.4, book.split_key("visits"), "person")
+        by_position = Split(0.25, book.split_key("readings"))
+    for name, split in {"visits": by_person, "readings": by_position}.items():
+        released = [not held for held in held_out(split, read_csv(f"{name}.csv"))]
+        assert mask(released) == EXPECTED["ledger"][name]
+        assert 0 < sum(released) < len(released)
+
+
+@pytest.mark.parametrize("name", EXPECTED["references"])
+def test_an_exported_reference_releases_the_same_record(name: str) -> None:
+    kept = EXPECTED["references"][name]
+    found = local_results(name, kept["record"])
+    assert found["epsilon"] == kept["epsilon"]
+    for now, before in zip(found["released"], kept["released"], strict=True):
+        assert now.keys() == before.keys()
+        for column, value in before.items():
+            assert now[column] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value)
+    assert len({str(each) for each in kept["released"]}) > 1  # control: seeds matter
+
+
+def test_a_split_holds_out_the_same_rows() -> None:
+    found = masks(Split.load(FILES / "split.json"), Split.load(FILES / "split-by-person.json"))
+    assert found == EXPECTED["splits"]
+    other = Split(0.3, bytes(32))
+    assert masks(other, Split(0.5, bytes(32), "person"))["positions"] != found["positions"]  # control: keys matter
+
+
+@pytest.mark.parametrize("name", EXPECTED["notes"])
+def test_a_note_says_what_it_said(name: str) -> None:
+    kept = EXPECTED["notes"][name]
+    note = note_beside(FILES / f"{name}.csv")
+    plain = json.loads((FILES / f"{name}.csv.dipriv.json").read_text(encoding="utf-8"))
+    assert (note.epsilon, note.facts, note.fidelity) == (kept["epsilon"], kept["facts"], kept["fidelity"])
+    assert list(note.conditions) == plain["guarantee"]["conditions"]
+    assert note.fidelity == plain["fidelity"]
+
+
+@pytest.mark.parametrize("ending", ["toml", "json"])
+def test_a_schema_is_what_it_was(ending: str) -> None:
+    assert Schema.load(FILES / f"schema.{ending}") == Schema(KINDS)
+
+
+def test_no_file_tells_of_the_machine_that_made_it() -> None:
+    contents = dict(_contents())
+    assert len(contents) > len(list(FILES.iterdir())) > 10  # control: what is packed is looked at, too
+    assert not [name for name, content in contents.items() if any(place in content for place in PLACES)]
+
+
+def _contents() -> Iterator[tuple[str, bytes]]:
+    for path in FILES.iterdir():
+        yield path.name, path.read_bytes()
+        if path.suffix == ".dipriv":
+            with zipfile.ZipFile(path) as packed:
+                yield from ((f"{path.name}/{part}", packed.read(part)) for part in packed.namelist())
