@@ -17,14 +17,16 @@ import pyarrow as pa
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv import kernels, local, references, tables
+from dipriv import kernels, references
+from dipriv._tables import frames
 from dipriv.cli import app
-from dipriv.engines import spark, stream
+from dipriv.guarantee.sidecar import read_note
 from dipriv.ledger import Ledger, Record
-from dipriv.notes import read_note
+from dipriv.sources import stream
+from dipriv.sources.spark import privatize as spark
 from tests import spark_support
 
-_NAMES = {"seed": "rng"}
+_NAMES: dict[str, str] = {}
 
 Schema = dipriv.Schema
 Continuous = dipriv.Continuous
@@ -103,9 +105,9 @@ def export(path: Path, rows: Any, epsilon: float, *, seed: int, **options: Any) 
     dipriv.DIP(epsilon, **_named(seed=seed, **options)).fit(rows).export_local(path)
 
 
-def load(path: Path, *, seed: int) -> local.Local:
+def load(path: Path, *, seed: int) -> dipriv.LocalReference:
     """Read a reference for local use."""
-    return local.load(path, **_named(seed=seed))
+    return dipriv.load_local(path, **_named(seed=seed))
 
 
 def locally(rows: Any, private: Any, epsilon: float, *, seed: int, fit: Mapping[str, Any] | None = None) -> Released:
@@ -160,7 +162,7 @@ def privatize_spark(
 
 def held_out(split: Split, frame: Any) -> list[bool]:
     """Which rows of a table are held out."""
-    return [bool(held) for held in split.held_out(tables.read(frame))]
+    return [bool(held) for held in split.held_out(frames.read(frame))]
 
 
 def open_ledger(path: Path) -> Ledger:
