@@ -21,7 +21,8 @@ from .inspection import Inspection, inspect
 from .ledger.ledger import Ledger
 from .release.estimator import DIP
 from .release.local import LocalReference, load_local
-from .release.privatize import Release, infer_schema, privatize
+from .release.privatize import infer_schema, privatize, privatize_file
+from .release.result import Release
 from .report.facts import Comparison
 from .report.summarize import compare
 from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
@@ -64,5 +65,6 @@ __all__ = [
     "kernels",
     "load_local",
     "privatize",
+    "privatize_file",
     "references",
 ]

@@ -12,11 +12,11 @@ import secrets
 from pathlib import Path
 from typing import BinaryIO
 
-from dipriv.errors import InputError
+from dipriv.errors import InputError, StorageError
 
 OWNER_ONLY, FOR_ALL = 0o600, 0o666
 """Who may read and write a new file; the process' umask takes more away."""
-LONGEST_NAME = 255
+MAX_NAME_BYTES = 255
 """What file systems take, in bytes."""
 _ROOM = len("..0123456789abcdef.part")
 
@@ -29,9 +29,9 @@ def temporary_path(path: Path) -> Path:
 def check_name(path: Path, ending: str = "") -> None:
     """Refuse, before anything is done, a name too long for a part or for a file beside it with a longer name."""
     length = len(os.fsencode(path.name + ending)) + _ROOM
-    if length > LONGEST_NAME:
+    if length > MAX_NAME_BYTES:
         raise InputError(
-            f"the name of the output is too long by {length - LONGEST_NAME} bytes.", "Choose a shorter name."
+            f"the name of the output is too long by {length - MAX_NAME_BYTES} bytes.", "Choose a shorter name."
         )
 
 
@@ -48,7 +48,7 @@ def commit_file(part: Path, path: Path, *, replace: bool = True) -> None:
     if replace:
         part.replace(path)
     else:
-        _name(part, path)
+        _rename_exclusive(part, path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -65,12 +65,17 @@ def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
         commit_file(part, path)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "it cannot be written"
-        raise InputError(f"{path.name}: {reason}.", "Check the folder and the space on the disk.") from None
+        raise StorageError(f"{path.name}: {reason}.", "Check the folder and the space on the disk.") from None
     finally:
         part.unlink(missing_ok=True)
 
 
-def _name(part: Path, path: Path) -> None:
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """A text file that appears whole or not at all."""
+    write_atomic(path, text.encode("utf-8", "replace"), mode)
+
+
+def _rename_exclusive(part: Path, path: Path) -> None:
     """Give a file a name that nobody has, even if somebody else was faster."""
     try:
         os.link(part, path)

@@ -1,56 +1,69 @@
-"""Work on many rows: in chunks that fit the processor's cache, side by side on all its cores, with a progress bar."""
+"""Work on many rows: in chunks that fit the processor's cache, side by side on all its cores."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import pairwise
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._columns import ColumnValues
+from dipriv._progress import Progress, no_progress
 from dipriv.errors import InputError
 
 Work: TypeAlias = Callable[[slice, int], list[ColumnValues]]
 
 CHUNK_CELLS = 1 << 17
-FEWEST_ROWS = 1 << 13
+MIN_CHUNK_ROWS = 1 << 13
 
 
 def in_chunks(
-    work: Work, rows: int, selected: NDArray[np.bool_] | None, columns: int, progress: bool = False
+    work: Work, rows: int, selected: NDArray[np.bool_] | None, columns: int, progress: Progress = no_progress
 ) -> list[ColumnValues]:
     """The columns that `work` gives for all selected rows, put together, the same for any number of threads.
 
     `work(chunk, number)` gets a slice of the rows and the number of its first selected row among all selected ones.
     """
-    size = max(FEWEST_ROWS, min(CHUNK_CELLS // columns, rows // (4 * threads())))
-    starts = [0, *range(min(FEWEST_ROWS, rows), rows, size), rows]  # a short one first, which compiles what all share
+    size = max(MIN_CHUNK_ROWS, min(CHUNK_CELLS // columns, rows // (4 * threads())))
+    starts = [
+        0,
+        *range(min(MIN_CHUNK_ROWS, rows), rows, size),
+        rows,
+    ]  # a short one first, which compiles what all share
     slices = [slice(start, stop) for start, stop in pairwise(starts) if stop > start]
     counts = [chunk.stop - chunk.start if selected is None else int(selected[chunk].sum()) for chunk in slices]
     ends = np.cumsum(counts).tolist()
     jobs = [(chunk, end - count, end) for chunk, count, end in zip(slices, counts, ends, strict=True) if count]
-    with _bar(ends[-1], progress) as advance:
-        chunk, number, end = jobs[0]
-        first = work(chunk, number)
-        advance(end)
-        if len(jobs) == 1:
-            return first
-        whole = [_room_for(part, ends[-1]) for part in first]
-        _put(whole, slice(number, end), first)
+    done = 0
+    lock = Lock()
 
-        def one(job: tuple[slice, int, int]) -> None:
-            chunk, number, end = job
-            _put(whole, slice(number, end), work(chunk, number))
-            advance(end - number)
+    def advance(rows: int) -> None:
+        nonlocal done
+        with lock:
+            done += rows
+            progress("releasing", done, ends[-1])
 
-        with ThreadPoolExecutor(threads()) as pool:
-            for _ in pool.map(one, jobs[1:]):
-                pass
+    chunk, number, end = jobs[0]
+    first = work(chunk, number)
+    advance(end)
+    if len(jobs) == 1:
+        return first
+    whole = [_room_for(part, ends[-1]) for part in first]
+    _put(whole, slice(number, end), first)
+
+    def one(job: tuple[slice, int, int]) -> None:
+        chunk, number, end = job
+        _put(whole, slice(number, end), work(chunk, number))
+        advance(end - number)
+
+    with ThreadPoolExecutor(threads()) as pool:
+        for _ in pool.map(one, jobs[1:]):
+            pass
     return whole
 
 
@@ -80,16 +93,3 @@ def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
     """The work on each item, in order, on all cores."""
     with ThreadPoolExecutor(threads()) as pool:
         return list(pool.map(work, items))
-
-
-@contextmanager
-def _bar(rows: int, progress: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar on the terminal, or nothing."""
-    if not progress:
-        yield lambda done: None
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=True) as bars:
-        task = bars.add_task("privatizing rows", total=rows)
-        yield lambda done: bars.advance(task, done)

@@ -22,8 +22,6 @@ from dipriv._tables import frames
 from dipriv.cli import app
 from dipriv.guarantee.sidecar import read_note
 from dipriv.ledger import Ledger, Record
-from dipriv.sources import stream
-from dipriv.sources.spark import privatize as spark
 from tests import spark_support
 
 _NAMES: dict[str, str] = {}
@@ -59,12 +57,12 @@ class Released:
 def privatize(frame: Any, epsilon: float, *, seed: int, **options: Any) -> Released:
     """A table in memory."""
     release = dipriv.privatize(frame, epsilon, **_named(seed=seed, **options))
-    return Released(release.data, release.guarantee.epsilon, int(release.released.sum()))
+    return Released(release.data, release.guarantee.epsilon, release.n_rows)
 
 
 def released_rows(frame: Any, epsilon: float, *, seed: int, **options: Any) -> list[bool]:
     """Which rows of a table in memory are released."""
-    return [bool(free) for free in dipriv.privatize(frame, epsilon, **_named(seed=seed, **options)).released]
+    return [bool(free) for free in dipriv.privatize(frame, epsilon, **_named(seed=seed, **options)).secrets.released]
 
 
 def fidelity(frame: Any, epsilon: float, *, seed: int, **options: Any) -> dict[str, float]:
@@ -147,8 +145,8 @@ def privatize_file(
 
 def privatize_stream(source: Any, epsilon: float, *, seed: int, **options: Any) -> Released:
     """A table larger than memory."""
-    release = stream.privatize(source, epsilon, **_named(seed=seed, **options))
-    return Released(release.batches().read_all(), release.guarantee.epsilon, release.rows)
+    release = dipriv.privatize(source, epsilon, **_named(seed=seed, **options))
+    return Released(release.data.to_table(), release.guarantee.epsilon, release.n_rows)
 
 
 def privatize_spark(
@@ -156,8 +154,8 @@ def privatize_spark(
 ) -> Released:
     """A Spark DataFrame, in partitions of these sizes."""
     frame = spark_support.in_partitions(session, table, sizes)
-    release = spark.privatize(frame, epsilon, **_named(seed=seed, **options))
-    return Released(release.data.toArrow(), release.guarantee.epsilon, release.rows)
+    release = dipriv.privatize(frame, epsilon, **_named(seed=seed, **options))
+    return Released(release.data.toArrow(), release.guarantee.epsilon, release.n_rows)
 
 
 def held_out(split: Split, frame: Any) -> list[bool]:

@@ -125,6 +125,10 @@ class Table:
                 arrays[name] = self._raw(name)[0]
         return pa.record_batch(arrays)
 
+    def selected_rows(self) -> pa.Table:
+        """The selected rows of an Arrow table, as they are."""
+        return self.native if self.selected is None else self.native.filter(pa.array(self.selected))
+
     def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
         """A native table of these float64 columns, all of this table's, with its names and its index."""
         if self.backend == "pandas":

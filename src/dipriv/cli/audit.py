@@ -60,10 +60,11 @@ def audit(
 
     Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error, which is no verdict.
     """
+    from dipriv._atomic_write import write_text
     from dipriv._tables.frames import check_names
     from dipriv.auditing.run import audit as measure
     from dipriv.release.publish import Request, recipe_of, without_columns
-    from dipriv.sources.files import Source, write_text
+    from dipriv.sources.files import File
 
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     for path in (output, report):
@@ -72,10 +73,10 @@ def audit(
         from dipriv.report import check_extras
 
         check_extras()
-    rows = Source.open(table, format_).read()
+    rows = File.at(table, format_).read()
     check_names(drop or (), rows.column_names, "--drop")
     rows = rows.drop_columns(drop or [])
-    known = None if public is None else Source.open(public).read()
+    known = None if public is None else File.at(public).read()
     asked = Request(epsilon, reference=reference, target=target, reference_share=reference_share, public=known)
     declared = load_schema(schema)
     options: dict[str, Any] = {

@@ -24,12 +24,13 @@ def inspect(
 
     The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
     """
+    from dipriv._atomic_write import write_text
     from dipriv.inspection import inspect as look
-    from dipriv.sources.files import Source, write_text
+    from dipriv.sources.files import File
 
     refuse_same_file(IN=table, OUT=output)
     refuse_existing(output, force=force)
-    found = look(Source.open(table, format_).read())
+    found = look(File.at(table, format_).read())
     shown = Table("column", "type", "taken as", "nulls", "distinct", "warning", "would be read from the data", box=None)
     for column in found.columns:
         shown.add_row(
@@ -63,12 +64,12 @@ def compare(
     from dipriv.guarantee.sidecar import read_note
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
-    from dipriv.sources.files import Source
+    from dipriv.sources.files import File
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
     refuse_existing(output, force=force)
     declared = load_schema(schema)
-    tables = Source.open(original).read(), Source.open(released).read()
+    tables = File.at(original).read(), File.at(released).read()
     promise, fidelity = read_note(released)
     told = summarize(*tables, schema=declared, guarantee=promise, fidelity=fidelity, target=target)
     write_report(told, output)

@@ -42,6 +42,8 @@ def fail(error: DiprivError, code: int = 1) -> NoReturn:
     """The fault and the remedy on standard error, and the end."""
     err.print(f"[bold red]Error:[/bold red] {plain(error.fault)}")
     err.print(plain(error.remedy))
+    for note in getattr(error, "__notes__", ()):
+        err.print(plain(note))
     sys.exit(code)
 
 
@@ -62,7 +64,10 @@ def errors_exit_with(code: int) -> Iterator[None]:
         if isinstance(error, DiprivError):
             fail(error, code)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
-        fail(DiprivError(f"the command failed: {reason}.", "See where with dipriv --debug ..., in private."), code)
+        shown = DiprivError(f"the command failed: {reason}.", "See where with dipriv --debug ..., in private.")
+        for note in getattr(error, "__notes__", ()):
+            shown.add_note(note)
+        fail(shown, code)
 
 
 def refuse_same_file(**paths: str | Path | None) -> None:
@@ -124,7 +129,7 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def update(self, what: str, done: int, total: int | None) -> None:
+    def update(self, what: str, done: float, total: float | None) -> None:
         """So much is done of so much; another `what` starts the bar anew."""
         if what != self._what:
             self._what = what

@@ -11,8 +11,9 @@ from typing import Any
 from dipriv._serialization.fields import check_fields
 from dipriv._serialization.invariants import satisfies_invariants
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
-from dipriv.sources.files import NOTE
 
+SIDECAR_SUFFIX = ".dipriv.json"
+"""The sidecar has the name of the output and this ending."""
 LARGEST_NOTE = 1 << 24
 
 
@@ -21,7 +22,7 @@ def read_note(released: str | Path) -> tuple[Guarantee | None, dict[str, float]]
 
     Anybody may have written it. What is not as `finish` writes it counts as not said.
     """
-    path = Path(f"{released}{NOTE}")
+    path = Path(f"{released}{SIDECAR_SUFFIX}")
     try:
         note = json.loads(path.read_bytes()) if path.is_file() and path.stat().st_size <= LARGEST_NOTE else {}
         kept = note.get("fidelity", {}).items()

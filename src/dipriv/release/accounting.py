@@ -1,87 +1,99 @@
-"""A data set's account in a ledger, as a release uses it: recognize it, hold out the same rows, spend first."""
+"""A release in the ledger: recognize the data set, hold out the same rows, reserve ε, commit when rows are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
-
-from dipriv.errors import DiprivError, InputError
-from dipriv.guarantee.guarantee import Guarantee
+from dipriv.errors import DiprivError
+from dipriv.guarantee import Guarantee
 from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
-from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
+
+
+def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
+    """The ledger that an option names, if any."""
+    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+
+def fingerprint_request(ledger: Ledger | None) -> FingerprintRequest | None:
+    """How a table is to be fingerprinted so that the ledger can recognize it."""
+    return None if ledger is None else FingerprintRequest(ledger.fingerprint_key(), ledger.sizes())
 
 
 @dataclass
-class Account:
-    """A table at the ledger's door: nothing is entered before ε is spent."""
+class LedgerSession:
+    """What the ledger knows of a table's data set; nothing is stored before ε is reserved."""
 
     ledger: Ledger = field(repr=False)
     known: DatasetState
-    entry: ReleaseRequest
+    request: ReleaseRequest
+
+    @classmethod
+    def identify(
+        cls, ledger: Ledger, dataset: str | None, n_rows: int, found: TableFingerprint, suggestion: str | None
+    ) -> LedgerSession:
+        """The data set of a table: by name, else by its fingerprint, else a new one."""
+        known = ledger.preview(name=dataset, fingerprint=found.digest, suggestion=suggestion)
+        return cls(ledger, known, ReleaseRequest(known.name, found.digest, n_rows, found.prefixes))
 
     @property
     def name(self) -> str:
         return self.known.name
 
-    def split(self, asked: float | None, by: str | None, default: float) -> Split:
+    def split(self, holdout: float | None, by: str | None, default: float) -> Split:
         """The data set's own split: the same for this and every later release."""
-        share = self.known.holdout if self.known.holdout is not None and asked is None else asked
+        share = self.known.holdout if self.known.holdout is not None and holdout is None else holdout
         split = Split.new(default if share is None else share, by)
         if self.known.holdout is not None and self.known.split_key is not None:
             split = Split(split.holdout, self.known.split_key, by)
-        self.entry = replace(self.entry, holdout=split.holdout, by=split.by, split_key=split.key)
-        self.entry.check(self.known)
+        self.request = replace(self.request, holdout=split.holdout, by=split.by, split_key=split.key)
+        self.request.check(self.known)
         return split
 
-    @contextmanager
-    def spending(self, guarantee: Guarantee, output: str | None = None) -> Iterator[Callable[[int], None]]:
-        """Spend ε, then release inside, then say how many rows were released. A failure inside leaves ε spent."""
-        number = self.ledger.enter(self.entry, guarantee.epsilon, guarantee, output)
-        released: list[int] = []
-        try:
-            yield released.append
-        except BaseException:
-            with suppress(DiprivError):  # a release that is reserved stays spent, too
-                self.ledger.fail(number)
-            raise
-        self.ledger.commit(number, released[-1] if released else 0)
-
-
-def identify(
-    ledger: Ledger | str | Path | None, dataset: str | None, batches: Iterable[pa.RecordBatch], suggestion: str | None
-) -> Account:
-    """The account of these rows: by name, else by their keyed fingerprint, else a new one."""
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    seen: _PrefixFingerprints | None = None
-    for batch in batches:
-        if seen is None:
-            seen = _PrefixFingerprints(Fingerprint(book.fingerprint_key(), batch.schema.names), book.sizes())
-        seen.update(batch)
-    if seen is None:
-        raise InputError("the table has no rows.", "Give a table with at least one row.")
-    digest = seen.fingerprint.digest()
-    known = book.preview(name=dataset, fingerprint=digest, suggestion=suggestion)
-    return Account(book, known, ReleaseRequest(known.name, digest, seen.rows, frozenset(seen.met)))
+    def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
+        """Spend ε, before any output exists."""
+        number = self.ledger.enter(self.request, guarantee.epsilon, guarantee, output)
+        return Receipt(guarantee.epsilon, self.ledger, number, self.name)
 
 
 @dataclass
-class _PrefixFingerprints:
-    """A fingerprint on its way, and what it was wherever some known content of that many rows ended."""
+class Receipt:
+    """ε that was reserved for one release. Without a ledger nothing is counted, and ε is spent all the same."""
 
-    fingerprint: Fingerprint
-    ends: frozenset[int]
-    rows: int = 0
-    met: set[bytes] = field(default_factory=set)
+    epsilon: float
+    ledger: Ledger | None = field(repr=False, default=None)
+    number: int | None = None
+    dataset: str | None = None
+    is_open: bool = True
 
-    def update(self, batch: pa.RecordBatch) -> None:
-        for end in sorted(end for end in self.ends if self.rows < end <= self.rows + batch.num_rows):
-            self.fingerprint.update(batch.slice(0, end - self.rows))
-            self.met.add(self.fingerprint.digest())
-            batch, self.rows = batch.slice(end - self.rows), end
-        self.fingerprint.update(batch)
-        self.rows += batch.num_rows
+    def commit(self, n_rows: int) -> None:
+        """The rows are written. Only the first call counts: reading a release again is the same release."""
+        if self.is_open and self.ledger is not None and self.number is not None:
+            self.ledger.commit(self.number, n_rows)
+        self.is_open = False
+
+    def fail(self, error: BaseException) -> None:
+        """The release did not succeed; its ε stays spent, and the error says so."""
+        if self.is_open:
+            error.add_note(self._spent())
+            if self.ledger is not None and self.number is not None:
+                with suppress(DiprivError):  # a release that stays reserved is spent, too
+                    self.ledger.fail(self.number)
+        self.is_open = False
+
+    @contextmanager
+    def failing(self) -> Iterator[Receipt]:
+        """An error inside makes the release fail."""
+        try:
+            yield self
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    def _spent(self) -> str:
+        where = "" if self.number is None else f" in the ledger, as release {self.number} of data set {self.dataset!r}"
+        return f"ε = {self.epsilon:g} is spent{where}: some of the output may have been seen."

@@ -1,4 +1,4 @@
-"""DIP with the manners of scikit-learn: fit on reference rows, transform the rows to release."""
+"""scikit-learn transformer for distribution-invariant privatization: fit on reference rows, transform rows to release."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dipriv._random.bits import Seed, source
-from dipriv._tables import frames as tables
-from dipriv._tables.identifiers import refuse_free_text
+from dipriv._tables import frames
+from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError
-from dipriv.guarantee.guarantee import check_epsilon
-from dipriv.references import Private
-from dipriv.release import fitting, local
-from dipriv.release import privatize as release
+from dipriv.release import local
 from dipriv.release.fidelity import expected_fidelity
-from dipriv.release.promise import Origin, local_promise, promise
+from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
+from dipriv.release.plan import prepare
+from dipriv.release.promise import local_promise
 from dipriv.sources._fingerprint import fingerprint_of
-from dipriv.sources.protocol import CountedTables
+from dipriv.sources.in_memory import DeferredSource
+
+if TYPE_CHECKING:
+    from dipriv.ledger import Ledger
 
 
 class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,10 +33,20 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     `fit(rows)` learns the reference, under a part of ε if it is private; `transform(rows)` releases rows, the same or
     others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
-    *other* rows.
+    *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
 
-    Parameters are those of `dipriv.privatize`.
+    Parameters are those of `dipriv.privatize`. With a ledger, `fit` reserves ε, which covers the first `transform`; each
+    further one reserves the ε of the rows' noise again.
 
+    Attributes
+    ----------
+    guarantee_ : the guarantee of one `transform` of each row.
+    schema_ : what each column was taken as.
+    mechanism_ : the fitted codecs, reference and kernel.
+    n_features_in_, feature_names_in_ : the columns that `fit` saw.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).normal(size=(400, 2))
     >>> DIP(epsilon=1.0).fit_transform(rows).shape
@@ -47,12 +59,18 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         epsilon: float = 1.0,
         *,
-        reference: release.ReferenceLike = "private",
-        kernel: release.KernelLike = "optimal",
-        schema: release.SchemaLike = None,
+        reference: ReferenceLike = None,
+        kernel: KernelLike = "optimal",
+        schema: SchemaLike = None,
         columns: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
         keep: Sequence[str] = (),
         public: Any = None,
+        target: str | None = None,
+        reference_share: float | None = None,
+        strict: bool = False,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
         seed: Seed = None,
     ) -> None:
         self.epsilon = epsilon
@@ -60,77 +78,108 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.kernel = kernel
         self.schema = schema
         self.columns = columns
+        self.drop = drop
         self.keep = keep
         self.public = public
+        self.target = target
+        self.reference_share = reference_share
+        self.strict = strict
+        self.ledger = ledger
+        self.dataset = dataset
         self.seed = seed
 
     def fit(self, X: Any, y: Any = None) -> DIP:
-        """Learn from reference rows `X` (their names and types alone with a known law or a public table)."""
-        epsilon = check_epsilon(self.epsilon)
-        recipe, noise = release.as_reference_spec(self.reference, self.public), release.as_kernel(self.kernel)
-        table = tables.read(X)
-        names = release.select(table, self.columns, self.keep, aside=(getattr(recipe, "by", None),))
-        declared = release.as_schema(self.schema, names)
-        facts = [table.column(name) for name in names]
-        bits = source(self.seed)
-        if isinstance(recipe, Private):
-            held = table.clip_infinities()
-            rows = CountedTables(held.rows, lambda: [held])
-            self._basis = fitting.plan_fit(recipe, noise, epsilon, facts, declared, rows=rows, bits=bits.child("fit"))
-            self.fitted_ = self._basis.fit(rows, bits.child("fit"))
-            self.origin_ = Origin("private")
-        else:
-            self.origin_ = Origin(
-                "public" if self.public is not None else "law" if recipe.source == "nothing" else "fit"
-            )
-            read = release.public_rows(self.public, recipe) if self.public is not None else table
-            if self.origin_.source == "fit":
-                refuse_free_text(read, names, declared, self.keep)
-            fitted_on = None if self.origin_.source == "law" else read
-            self._basis = fitting.plan_fit(
-                recipe, noise, epsilon, facts, declared, reference=fitted_on, bits=bits.child("fit")
-            )
-            self.fitted_ = self._basis.fit(None, bits)
-        said = promise(recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure)
-        once = f"a row is transformed once: each further time adds ε = {self.fitted_.kernel.epsilon:.4g}"
-        self.guarantee_ = replace(said, conditions=(*said.conditions, once))
-        self.schema_ = self.fitted_.schema
+        """Learn from reference rows `X` (their names and types alone with a known distribution or a public table).
+
+        Parameters
+        ----------
+        X : a table as `dipriv.privatize` takes it.
+        y : ignored, and not privatized.
+
+        Returns
+        -------
+        DIP : the fitted transformer.
+
+        Raises
+        ------
+        InputError, SchemaError, ReferenceDataError, BudgetError, LedgerError : as `dipriv.privatize`.
+        """
+        options = self._options()
+        options.warn()
+        table = frames.read(X)
+        plan = prepare(DeferredSource(table), options)
+        release = plan.run()
+        self.mechanism_ = release.secrets.mechanism
+        self.guarantee_ = plan.guarantee
+        self.local_guarantee_ = local_promise(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
+        self.schema_ = release.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        self._key = os.urandom(32)
-        self._seen = None if self.origin_.is_public else fingerprint_of(table.batch().select(list(names)), self._key)
+        self._receipt, self._session = release._receipt, plan.session
+        self._fingerprint_key = os.urandom(32)
+        self._reference_fingerprint = None if plan.origin.is_public else self._fingerprint(table)
         return self
 
     def transform(self, X: Any) -> Any:
-        """Release the rows `X`: same library, dtypes, row order and index."""
-        check_is_fitted(self, "fitted_")
-        table = tables.read(X)
-        tables.check_names(self.keep, table.names, "keep")
-        self.fitted_.check(table)
+        """Release the rows `X`: same library, dtypes, row order and index.
+
+        Parameters
+        ----------
+        X : rows with the columns that `fit` saw.
+
+        Returns
+        -------
+        The released rows, in the library of `X`.
+
+        Raises
+        ------
+        DisclosureError : these are reference rows, which have no formal protection.
+        InputError, ReferenceDataError : the columns are not those of `fit`.
+        BudgetError : the ledger's budget does not allow another transform.
+        """
+        check_is_fitted(self, "mechanism_")
+        table = frames.read(X)
+        check_names(self.keep, table.names, "keep")
+        self.mechanism_.check(table)
         if table.names != tuple(self.feature_names_in_):
             raise InputError(
                 f"the {len(table.names)} columns are not those that fit saw, in their order ({self.n_features_in_}).",
                 "Pass the columns of fit in the same order; feature_names_in_ lists them.",
             )
-        if not self.origin_.is_public and self._is_reference(table):
+        if self._reference_fingerprint is not None and self._fingerprint(table) == self._reference_fingerprint:
             raise DisclosureError(
                 "these are the rows that DIP was fitted on; they have no formal protection and must not be released.",
                 "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
             )
-        return self.fitted_.release(table, self.keep, source(self.seed).child("noise"))
+        receipt = self._next_receipt()
+        with receipt.failing():
+            released = self.mechanism_.release(table, self.keep, source(self.seed).child("noise"))
+            receipt.commit(table.rows)
+        return released
 
     def transform_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Release a stream of Arrow record batches, one at a time: tables larger than memory are ordinary.
 
         The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
         """
-        check_is_fitted(self, "fitted_")
-        return self.fitted_.release_batches(batches, self.keep, source(self.seed).child("noise"))
+        check_is_fitted(self, "mechanism_")
+        receipt = self._next_receipt()
+        with receipt.failing():
+            n_rows = 0
+            for batch in self.mechanism_.release_batches(batches, self.keep, source(self.seed).child("noise")):
+                n_rows += batch.num_rows
+                yield batch
+            receipt.commit(n_rows)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit and transform the same rows: with a private reference, a known law or a public table."""
-        recipe = release.as_reference_spec(self.reference, self.public)
-        if self.public is None and recipe.source in ("rows", "groups"):
+        """Fit and transform the same rows: with a private reference, a known distribution or a public table.
+
+        Raises
+        ------
+        DisclosureError : the reference would be fitted on the rows that are released.
+        """
+        options = self._options()
+        if options.public is None and options.spec.source in ("rows", "groups"):
             raise DisclosureError(
                 "fit_transform would release the rows that the reference is fitted on.",
                 'Use reference="private", or fit on some rows and transform others.',
@@ -139,31 +188,44 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the released columns."""
-        check_is_fitted(self, "fitted_")
-        out = {*self.fitted_.names, *self.keep}
+        check_is_fitted(self, "mechanism_")
+        out = {*self.mechanism_.names, *self.keep}
         return np.array([name for name in self.feature_names_in_ if name in out], dtype=object)
 
     def export_local(self, path: str | Path) -> None:
-        """Write the fitted reference for use where the data is (appendix S3); only if it is private or public."""
-        check_is_fitted(self, "fitted_")
-        if not self.origin_.is_public:
+        """Write the fitted reference for use where the data is (appendix S3); only if it is private or public.
+
+        Raises
+        ------
+        DisclosureError : the reference holds rows that are not public.
+        StorageError : the file cannot be written.
+        """
+        check_is_fitted(self, "mechanism_")
+        if self._reference_fingerprint is not None:
             raise DisclosureError(
                 "this reference was fitted on rows that are not known to be public: it contains their values, and "
                 "exporting it would publish them.",
-                'Fit with reference="private", public=table or a known law, and export that.',
+                'Fit with reference="private", public=table or a known distribution, and export that.',
             )
-        recipe, noise = release.as_reference_spec(self.reference, self.public), release.as_kernel(self.kernel)
-        said = local_promise(recipe, noise, self._basis, self.origin_, self.fitted_.kernel.epsilon)
-        local.save(path, self.fitted_, said)
+        local.save(path, self.mechanism_, self.local_guarantee_)
 
     @property
     def fidelity_(self) -> dict[str, float]:
         """{column: expected correlation of released with true values}, as `Release.fidelity`."""
-        check_is_fitted(self, "fitted_")
-        return expected_fidelity(self.fitted_)
+        check_is_fitted(self, "mechanism_")
+        return expected_fidelity(self.mechanism_)
 
-    def _is_reference(self, table: tables.Table) -> bool:
-        return fingerprint_of(table.batch().select(list(self.fitted_.names)), self._key) == self._seen
+    def _options(self) -> ReleaseOptions:
+        return ReleaseOptions(**self.get_params(deep=False))
+
+    def _fingerprint(self, table: Table) -> bytes:
+        return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key)
+
+    def _next_receipt(self) -> Any:
+        """The reservation of `fit` for the first transform; a new one for each further transform."""
+        if self._receipt.is_open or self._session is None:
+            return self._receipt
+        return self._session.reserve(replace(self.guarantee_, epsilon=self.mechanism_.kernel.epsilon))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

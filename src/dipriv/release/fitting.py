@@ -16,6 +16,7 @@ from dipriv._columns import ColumnValues
 from dipriv._coordinates import UniformCoordinate
 from dipriv._jit import announce_compilation
 from dipriv._parallel import in_chunks
+from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Bits, Draws
 from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.fitted_columns import FittedColumn, fit_columns, refuse_nulls
@@ -83,7 +84,9 @@ class FittedMechanism:
     def _codecs(self) -> tuple[Codec, ...]:
         return tuple(column.codec for column in self.columns)
 
-    def release(self, table: Table, keep: Sequence[str], bits: Bits, progress: bool = False, first: int = 0) -> Any:
+    def release(
+        self, table: Table, keep: Sequence[str], bits: Bits, first: int = 0, progress: Progress = no_progress
+    ) -> Any:
         """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
         table = table.clip_infinities() if self.clips_infinities else table
         self.check(table)

@@ -1,359 +1,251 @@
-"""The whole path in one page: a table in, a released table and its guarantee out."""
+"""`privatize` and `privatize_file`: thin callers of the one path in `dipriv.release.plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dipriv._arrays import Mask
-from dipriv._random.bits import Bits, Seed, source
-from dipriv._tables import frames as tables
-from dipriv._tables.arrow import distinct_labels, group_codes
+from dipriv._progress import Progress, no_progress
+from dipriv._random.bits import Seed
+from dipriv._sinks import FileSink, FolderSink
+from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
-from dipriv._tables.frames import Table
-from dipriv._tables.identifiers import refuse_free_text
-from dipriv.errors import InputError, ReferenceDataError
-from dipriv.guarantee.guarantee import Guarantee, check_epsilon
-from dipriv.kernels import KernelSpec, Laplace, Optimal
-from dipriv.references import Empirical, Grouped, Private, ReferenceSpec
-from dipriv.release import fitting
-from dipriv.release.fidelity import expected_fidelity
-from dipriv.release.promise import Origin, promise
-from dipriv.schema import Kind, Schema
+from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
+from dipriv.release.plan import prepare
+from dipriv.release.result import Release
+from dipriv.release.writing import deliver
+from dipriv.schema import Schema
+from dipriv.sources import open_source
+from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
-from dipriv.sources.privacy_unit import Unit
-from dipriv.sources.protocol import CountedTables
+from dipriv.sources.protocol import RowSource
+from dipriv.sources.stream import ReleasedBatches, open_file
 
 if TYPE_CHECKING:
     from dipriv.ledger import Ledger
-    from dipriv.release.accounting import Account
 
-HOLDOUT = 0.25
-"""The share of rows that is held out unless told otherwise."""
-ReferenceLike = str | ReferenceSpec
-KernelLike = str | KernelSpec
-SchemaLike = Schema | Mapping[str, Kind] | None
+Frame = TypeVar("Frame")
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
-    """A released table and what is promised about it.
-
-    `released` marks the rows of the input that are released; `split` is the hold-out's fixed assignment, to be used
-    again for any further release of the same table; `schema` is what each column was taken as.
-    """
-
-    data: Any = field(repr=False)
-    guarantee: Guarantee
-    schema: Schema = field(repr=False)
-    released: Mask = field(repr=False)
-    split: Split | None = field(repr=False, default=None)
-    fitted: fitting.FittedMechanism | None = field(repr=False, default=None)
-
-    @cached_property
-    def fidelity(self) -> dict[str, float]:
-        """{column: expected correlation of released with true values}, from reference and kernel alone.
-
-        For categories it is agreement beyond chance, Cohen's kappa. It does not depend on the released rows and may be
-        published with them: analysts need it to correct attenuation (docs/guide.md).
-        """
-        return {} if self.fitted is None else expected_fidelity(self.fitted)
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """The positions in the input of the released rows."""
-        return np.flatnonzero(self.released)
-
-    def __repr__(self) -> str:
-        rows = np.count_nonzero(self.released)
-        return f"Release({rows} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"
-
-
+@overload
 def privatize(
-    frame: Any,
+    data: str | Path, epsilon: float, *, progress: bool | Progress = ..., **options: Unpack[OptionTypes]
+) -> Release[ReleasedBatches]: ...
+@overload
+def privatize(
+    data: Frame, epsilon: float, *, progress: bool | Progress = ..., **options: Unpack[OptionTypes]
+) -> Release[Frame]: ...
+def privatize(
+    data: Any,
     epsilon: float,
     *,
-    reference: ReferenceLike = "private",
+    reference: ReferenceLike = None,
     kernel: KernelLike = "optimal",
     schema: SchemaLike = None,
     columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     holdout: float | None = None,
     split: Split | None = None,
     public: Any = None,
     unit: str | None = None,
-    rows_per_unit: int = 10,
+    rows_per_unit: int | None = None,
+    target: str | None = None,
+    reference_share: float | None = None,
+    strict: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     seed: Seed = None,
-    progress: bool = False,
-) -> Release:
-    """Release a table row by row under ε-differential privacy (the paper's Algorithm 1).
+    progress: bool | Progress = False,
+) -> Release[Any]:
+    """Release a table row by row under ε-differential privacy.
 
     Parameters
     ----------
-    frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
-    epsilon : total privacy budget of a row, over all its columns; of all rows of a person with `unit`.
+    data : pandas, polars or pyarrow table, or two-dimensional numpy array; or rows that are read in several passes: the
+        path of a file (CSV, TSV, Parquet, Arrow) or of a folder or pattern of Parquet files, a polars LazyFrame, a
+        pyarrow Dataset, a function that returns a fresh iterator of Arrow record batches each time, or a Spark
+        DataFrame. These must give the same rows in the same order each time.
+    epsilon : total privacy budget of a row, over all its columns; of all rows of a privacy unit with `unit`.
     reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
-        "holdout" (empirical distribution of a random hold-out that is not released, nor protected) or a recipe from
-        `dipriv.references`; with `public`, the empirical distribution of that table unless told otherwise.
+        "holdout" (the paper's: empirical distribution of a random hold-out that is not released, nor protected) or a
+        specification from `dipriv.references`. By default the empirical distribution of `public` if that is given, else
+        "private".
     kernel : "optimal" (the noise that keeps the most of each row at this ε) or "laplace" (the paper's), or
         `Optimal(weights, costs)` or `Laplace(shares)` from `dipriv.kernels` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
-    columns : the columns to privatize and release; by default all that are not in `keep`.
+    columns, drop : the columns to privatize and release, or those to leave out; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
     holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release. Given
         with a private reference, that is learned from the hold-out with all of ε, and the other rows are released.
     public : a public table with the same columns; the reference is fitted on it and every row is released.
-    unit, rows_per_unit : the column that says whose a row is: all rows of a person then share ε. Of each person at most
-        so many rows are released, picked at random. The column itself is not released unless it is kept.
-    ledger, dataset : a `dipriv.Ledger` or where it is: the release is counted against the data set's budget before
-        anything is released, and holds out the same rows as every other release of it.
+    unit, rows_per_unit : privacy unit: the column that identifies the person (or other entity) a row belongs to; all
+        rows of a unit share ε. Contribution bounding: at most `rows_per_unit` (10) rows per unit are released, picked at
+        random. The column itself is not released unless it is kept.
+    target : a column of interest: what others say about it is kept best by a private reference.
+    reference_share : the part of ε that a private reference is learned with.
+    strict : refuse text columns whose labels are not declared in the schema.
+    ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
+        against the data set's budget before anything is released, and holds out the same rows as every other release.
     seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
+    progress : show a progress bar on the terminal; or a function, called with what is being done, how much of it is
+        done, and how much there is (or None).
 
+    Returns
+    -------
+    Release : `data` in the library and dtypes of the input, the guarantee, and what each column was taken as. Of rows
+        that are read in passes, `data` is `ReleasedBatches`; of a Spark DataFrame, a lazy DataFrame.
+
+    Raises
+    ------
+    InputError : options do not fit each other or the table, or an option would have no effect.
+    SchemaError : the schema contradicts the table, or a column is free text.
+    ReferenceDataError : the reference rows do not suffice.
+    BudgetError, DisclosureError, LedgerError : the ledger refuses the release.
+    SourceChangedError, StorageError : rows cannot be read, or are not the same in every pass.
+
+    Warns
+    -----
+    PrivacyWarning : for a seed, for columns in `keep`, and for ε beyond 10.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
     >>> release = privatize(table, epsilon=1.0)
     >>> list(release.data.columns), release.guarantee.epsilon
     (['age', 'smokes'], 1.0)
     """
-    epsilon = check_epsilon(epsilon)
-    recipe, noise = as_reference_spec(reference, public), as_kernel(kernel)
-    who = as_unit(unit, rows_per_unit, recipe)
-    bits = source(seed)
-    table = tables.read(frame)
-    is_private = isinstance(recipe, Private)
-    table = table.clip_infinities() if is_private else table
-    apart = uses_holdout(recipe, public, holdout, split)
-    check_split(split, apart, who)
-    names = select(table, columns, keep, aside=(getattr(recipe, "by", None), split.by if split else None, unit))
-    declared = as_schema(schema, names)
-    facts = [table.column(name) for name in names]
-    account = None
-    if ledger is not None:
-        from dipriv.release.accounting import identify
-
-        if split is not None or isinstance(recipe, Grouped):
-            raise InputError(
-                "a ledger keeps the hold-out of its data sets itself.", "Leave split and references per group out."
-            )
-        account = identify(ledger, dataset, [table.batch()], None)
-    held, chosen = np.zeros(table.rows, dtype=bool), np.ones(table.rows, dtype=bool)
-    if apart:
-        split = split or new_split(None if is_private else account, holdout, unit, bits)
-        held = first_of_groups(table, recipe, split) if isinstance(recipe, Grouped) else split.held_out(table)
-        check_sides(int(held.sum()), table.rows)
-    if who is not None:
-        chosen = who.kept(*unit_keys(who, table, bits))
-        if apart:
-            check_sides(int((held & chosen).sum()), table.rows)
-    row_epsilon = epsilon if who is None else who.row_epsilon(epsilon)
-    learned_from = _some_of(table, (held if apart else ~held) & chosen)
-    rows = None
-    if isinstance(recipe, Private):
-        rows = CountedTables(learned_from.rows, lambda: [learned_from])
-        fitted_on = None
-    else:
-        fitted_on = public_rows(public, recipe) if public is not None else learned_from if apart else None
-        if apart:
-            refuse_free_text(learned_from, names, declared, keep)
-    basis = fitting.plan_fit(
-        recipe,
-        noise,
-        row_epsilon,
-        facts,
-        declared,
-        rows=rows,
-        reference=fitted_on,
-        disjoint=apart,
-        bits=bits.child("fit"),
+    options = ReleaseOptions(
+        epsilon,
+        reference=reference,
+        kernel=kernel,
+        schema=schema,
+        columns=columns,
+        drop=drop,
+        keep=keep,
+        holdout=holdout,
+        split=split,
+        public=public,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        target=target,
+        reference_share=reference_share,
+        strict=strict,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
     )
-    free = ~held & chosen
-    released = _some_of(table, free)
-    origin = Origin(where_from(recipe, public, apart), int(held.sum()), released.rows, split.by if split else None)
-    said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure, unit=who)
-    with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
-        fitted = basis.fit(rows, bits.child("fit"))
-        data = fitted.release(released, keep, bits.child("noise"), progress)
-        done(released.rows)
-    return Release(data, said, fitted.schema, free, split if held.any() else None, fitted)
+    options.warn()
+    with shown(progress) as report:
+        return prepare(open_source(data), options, report).run()
 
 
-def infer_schema(frame: Any) -> Schema:
+def privatize_file(
+    source: str | Path | RowSource[Any],
+    output: str | Path,
+    epsilon: float,
+    *,
+    format: str | None = None,
+    force: bool = False,
+    escape_formulas: bool = False,
+    sample: bool = False,
+    progress: bool | Progress = False,
+    **options: Unpack[OptionTypes],
+) -> Release[Any]:
+    """Release a file into another, which appears whole or not at all, with OUTPUT.dipriv.json beside it.
+
+    Parameters
+    ----------
+    source : a CSV, TSV, Parquet or Arrow file, or "-" for the standard input; or a source of rows.
+    output : a file whose name tells its format, or "-" for the standard output; a folder for Spark.
+    epsilon, options : as for `dipriv.privatize`.
+    format : the format of pipes and of files whose name does not tell it.
+    force : replace `output` if it exists.
+    escape_formulas : in text files, put ' before texts that a spreadsheet would run.
+    sample : keep matching rows of table and release in `release.written.sample`, for a report: private.
+    progress : as for `dipriv.privatize`.
+
+    Returns
+    -------
+    Release : `written` says where the rows are.
+
+    Raises
+    ------
+    InputError, SchemaError, ReferenceDataError, BudgetError, DisclosureError, LedgerError, SourceChangedError,
+    StorageError : as for `dipriv.privatize`, and if the output cannot be written.
+    """
+    asked = ReleaseOptions(epsilon, **options)
+    asked.warn()
+    return release_file(
+        open_file(File.at(source, format)) if isinstance(source, str | Path) else source,
+        FileSink.at(output, format, force=force, escape_formulas=escape_formulas),
+        asked,
+        sample=sample,
+        progress=progress,
+    )
+
+
+def release_file(
+    source: RowSource[Any],
+    sink: FileSink | FolderSink,
+    options: ReleaseOptions,
+    *,
+    sample: bool = False,
+    progress: bool | Progress = False,
+) -> Release[Any]:
+    """Release a source into a sink."""
+    with shown(progress) as report:
+        plan = prepare(source, options, report)
+        if isinstance(sink, FileSink):
+            sink.check(plan.output_schema)
+        with sink:
+            release = plan.run(sink.name)
+            return replace(release, written=deliver(release, sink, sample=sample))
+
+
+def infer_schema(data: Any) -> Schema:
     """What each column looks like to dipriv, read from these rows: a draft to edit and then declare.
 
     A schema that is inferred from private rows and then declared is assumed public; use it on public or
     reference rows, or as a draft.
+
+    Parameters
+    ----------
+    data : pandas, polars or pyarrow table, or two-dimensional numpy array.
+
+    Returns
+    -------
+    Schema : a kind for each column.
+
+    Raises
+    ------
+    InputError, SchemaError : the table has columns that dipriv does not take.
     """
-    table = tables.read(frame)
+    table = frames.read(data)
     return infer(table, table.names)
 
 
-def as_reference_spec(reference: ReferenceLike, public: Any = None) -> ReferenceSpec:
-    """The recipe that a name or an object stands for; a public table has the empirical one unless told otherwise."""
-    if reference == "private" and public is not None:
-        return Empirical()
-    if reference == "private":
-        return Private()
-    if reference == "holdout":
-        return Empirical()
-    if isinstance(reference, str | type) or not hasattr(reference, "kinds"):
-        raise InputError(
-            f"reference={reference!r} is unknown."
-            if isinstance(reference, str)
-            else f"a {type(reference).__name__} is not a reference.",
-            'Use "private", "holdout", or Private, Known, Empirical, Parametric or Grouped from dipriv.references.',
-        )
-    return reference
-
-
-def as_kernel(kernel: KernelLike) -> KernelSpec:
-    """The kernel that a name or an object stands for."""
-    if kernel == "optimal":
-        return Optimal()
-    if kernel == "laplace":
-        return Laplace()
-    if isinstance(kernel, str | type) or not hasattr(kernel, "build"):
-        raise InputError(
-            f"kernel={kernel!r} is unknown."
-            if isinstance(kernel, str)
-            else f"a {type(kernel).__name__} is not a kernel.",
-            'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.',
-        )
-    return kernel
-
-
-def uses_holdout(recipe: ReferenceSpec, public: Any, holdout: float | None, split: Split | None = None) -> bool:
-    """Whether the reference is fitted on rows that are held out: a private one only if that is asked for."""
-    if public is not None or recipe.source == "nothing":
-        return False
-    return not isinstance(recipe, Private) or holdout is not None or split is not None
-
-
-def where_from(
-    recipe: ReferenceSpec, public: Any, apart: bool
-) -> Literal["law", "public", "private", "holdout", "groups"]:
-    """Where the reference comes from, if rows are held out for it (`apart`) or not."""
-    if public is not None:
-        return "public"
-    if isinstance(recipe, Private):
-        return "private"
-    if not apart:
-        return "law"
-    return "groups" if isinstance(recipe, Grouped) else "holdout"
-
-
-def check_split(split: Split | None, uses_holdout: bool, unit: Unit | None = None) -> None:
-    """The split of an earlier release can be used here."""
-    if split is None:
+@contextmanager
+def shown(progress: bool | Progress) -> Iterator[Progress]:
+    """The callback that `progress` asks for: none, a bar on the terminal, or the caller's own."""
+    if not isinstance(progress, bool):
+        yield progress
         return
-    if not isinstance(split, Split):
-        raise InputError(f"split is a {type(split).__name__}.", "Give the split of an earlier release, or Split.new().")
-    if not uses_holdout:
-        raise InputError("a split is given, but nothing is held out with this reference.", "Leave split out.")
-    if unit is not None and split.by != unit.column:
-        raise InputError(
-            f"the split does not keep the rows of one {unit.column!r} on one side.",
-            f"Use Split.new(by={unit.column!r}), or leave split out.",
-        )
+    if not progress:
+        yield no_progress
+        return
+    from rich.progress import Progress as Bar
 
+    with Bar(transient=True) as bars:
+        tasks: dict[str, Any] = {}
 
-def new_split(account: Account | None, holdout: float | None, by: str | None, bits: Bits) -> Split:
-    """The split of the account's data set, fixed for ever; without an account a fresh one.
+        def report(what: str, done: float, total: float | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
 
-    A private reference needs no account for it: its hold-out is as protected as the rows that are released.
-    """
-    if account is not None:
-        return account.split(holdout, by, HOLDOUT)
-    return Split.new(HOLDOUT if holdout is None else holdout, by, bits.child("split"))
-
-
-def as_unit(unit: str | None, rows: int, recipe: ReferenceSpec) -> Unit | None:
-    """Whose rows share ε, if not each row has its own."""
-    if unit is None:
-        return None
-    if isinstance(recipe, Grouped):
-        raise InputError("a unit is given with a reference per group.", "Use one of them.")
-    return Unit(unit, rows)
-
-
-def unit_keys(unit: Unit, table: Table, bits: Bits, first: int = 0) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """A keyed number for each row's person, and one for the row itself."""
-    keys = Split.new(HOLDOUT, unit.column, bits.child("persons")).scores(table)
-    return keys, Split.new(HOLDOUT, None, bits.child("rows of persons")).scores(table, first)
-
-
-def as_schema(schema: SchemaLike, names: Sequence[str]) -> Schema:
-    """The declared kinds, checked against the columns that are privatized."""
-    declared = schema if isinstance(schema, Schema) else Schema(schema or {})
-    tables.check_names(declared, names, "the schema")
-    return declared
-
-
-def select(
-    table: Table, columns: Sequence[str] | None, keep: Sequence[str], aside: Sequence[str | None]
-) -> tuple[str, ...]:
-    """The columns to privatize, in the order of `columns`, else of the table; `aside` are used but not privatized."""
-    for where, asked in (("columns", () if columns is None else columns), ("keep", keep)):
-        if isinstance(asked, str):
-            raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{asked!r}].")
-        tables.check_names(asked, table.names, where)
-    if both := set(columns or ()) & set(keep):
-        raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
-    names = tuple(name for name in columns or table.names if name not in {*keep, *aside})
-    if not names:
-        raise InputError("no column is left to privatize.", "Name fewer columns in keep, or more in columns.")
-    return names
-
-
-def first_of_groups(table: Table, recipe: Grouped, split: Split) -> Mask:
-    """True for the rows of each group that its reference is fitted on (appendix S4)."""
-    tables.check_names([recipe.by], table.names, "by")
-    table.column(recipe.by)  # refuses nested and other types that cannot be compared
-    array = table.array(recipe.by)
-    if array.null_count:
-        raise InputError(f"column {recipe.by!r} has nulls.", "Give every row a group, or leave these rows out.")
-    codes = group_codes(array, distinct_labels(array))
-    sizes = np.bincount(codes)
-    if sizes.min() <= recipe.first:
-        raise ReferenceDataError(
-            f"{int((sizes <= recipe.first).sum())} of {len(sizes)} groups in column {recipe.by!r} have "
-            f"{recipe.first} or fewer rows; each needs at least {recipe.first + 1}.",
-            "Lower `first`, leave these groups out, or use one reference for all rows.",
-        )
-    positions = np.arange(table.rows)
-    priority = split.scores(table) if recipe.pick == "random" else positions
-    order = np.lexsort((priority, codes))
-    rank = np.empty(table.rows, dtype=np.intp)
-    rank[order] = positions - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return rank < recipe.first
-
-
-def check_sides(held: int, rows: int) -> None:
-    """A hold-out must leave some rows on both sides."""
-    if not 0 < held < rows:
-        raise ReferenceDataError(
-            f"the hold-out has {held} of {rows} rows; both sides need some.",
-            "Use a larger table or another holdout=..., give a public table, or state a known law.",
-        )
-
-
-def _some_of(table: Table, rows: Mask) -> Table:
-    return table if rows.all() else table.take(rows)
-
-
-def public_rows(public: Any, recipe: ReferenceSpec) -> Table:
-    """The public table that the reference is fitted on."""
-    if recipe.source != "rows":
-        raise InputError(
-            f"a public table is given, but the reference ({recipe.describe()}) is not fitted on one.",
-            "Leave public out, or use the Empirical or Parametric reference.",
-        )
-    return tables.read(public)
+        yield report

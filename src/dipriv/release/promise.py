@@ -10,7 +10,9 @@ from dipriv.guarantee.guarantee import Guarantee
 from dipriv.kernels import KernelSpec
 from dipriv.references import ReferenceSpec
 from dipriv.release.fitting import FitPlan
-from dipriv.sources.privacy_unit import Unit
+from dipriv.sources.privacy_unit import PrivacyUnit
+
+TYPES_READ = "the types of the file's columns, which were read from all its rows, are public"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ def promise(
     *,
     epsilon: float,
     secure: bool,
-    unit: Unit | None = None,
+    unit: PrivacyUnit | None = None,
+    types_inferred: bool = False,
+    fitted_once: bool = False,
 ) -> Guarantee:
     """The guarantee of a release from one table; with a unit, of all rows of a person, which share ε."""
     row = Guarantee(
@@ -58,18 +62,21 @@ def promise(
         conditions=(*_reference_conditions(recipe, basis, origin), *_table_conditions(basis, origin, keep, unit)),
         secure_randomness=secure,
     )
+    if types_inferred:
+        row = replace(row, conditions=(*row.conditions, TYPES_READ))
+    if fitted_once:
+        once = f"a row is transformed once: each further time adds ε = {basis.row_epsilon:.4g}"
+        row = replace(row, conditions=(*row.conditions, once))
     if unit is None:
         return row
     return replace(row, unit=unit.describe(), neighbours=f"replace the rows of one {unit.column!r}")
 
 
-def local_promise(
-    recipe: ReferenceSpec, kernel: KernelSpec, basis: FitPlan, origin: Origin, epsilon: float
-) -> Guarantee:
+def local_promise(recipe: ReferenceSpec, kernel: KernelSpec, basis: FitPlan, origin: Origin) -> Guarantee:
     """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
     learned = recipe.source == "private"
     return Guarantee(
-        epsilon=epsilon,
+        epsilon=basis.row_epsilon,
         protects="the owner of a record, from everyone else, the collector included",
         kernel=kernel.describe(),
         reference=recipe.describe() if learned else _reference(recipe, basis, origin),
@@ -115,7 +122,7 @@ def _reference_conditions(recipe: ReferenceSpec, basis: FitPlan, origin: Origin)
     return said
 
 
-def _table_conditions(basis: FitPlan, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
+def _table_conditions(basis: FitPlan, origin: Origin, keep: Sequence[str], unit: PrivacyUnit | None) -> list[str]:
     said = ["column names and types, the number and order of the rows, and any index are public"]
     if basis.declared:
         said.append(f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}")
@@ -127,7 +134,7 @@ def _table_conditions(basis: FitPlan, origin: Origin, keep: Sequence[str], unit:
         said.append(f"column {origin.split_by!r}, which decides which rows are held out, is public")
     if unit is not None:
         said.append(
-            f"which rows belong together in {unit.column!r}, and how many, is public; of each only {unit.rows} rows, "
+            f"which rows belong together in {unit.column!r}, and how many, is public; of each only {unit.max_rows} rows, "
             "picked at random, are released"
         )
     elif basis.by is not None:

@@ -1,4 +1,4 @@
-"""What went wrong with a file, told by kind and place: messages of Arrow and of the system may hold cells."""
+"""Errors while rows are read, by kind and place: messages of Arrow and of the system may hold cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from dipriv.errors import DiprivError, InputError
+from dipriv.errors import DiprivError, InputError, StorageError
 
 BLOCK_BYTES = 1 << 24
 """Of a CSV file, read at once: a row must fit."""
@@ -24,30 +24,29 @@ class CellTypeError(Exception):
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
-    """Errors of Arrow and of the system, told without their cells."""
+def translate_errors(
+    name: str,
+    kinds: tuple[type[Exception], ...] = (Exception,),
+    remedy: str = "Repair the file, or say its format with --format.",
+) -> Iterator[None]:
+    """Turn errors of Arrow, of the system and of these kinds into errors of dipriv that show no cell.
+
+    Types that other packages registered with Arrow may raise anything, so by default every error is translated.
+    """
     try:
         yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else _plain(str(error))
-        raise InputError(f"{name}: {reason}.", "Check the file, its folder and the space on the disk.") from None
-    except MemoryError:
-        raise InputError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None
-    except (pa.ArrowException, UnicodeError) as error:
-        raise InputError(
-            f"{name}: {_plain(str(error))}.", "Repair the file, or say its format with --format."
-        ) from None
-
-
-@contextmanager
-def whatever(name: str) -> Iterator[None]:
-    """Any other error while a file is read: of types that other packages registered with Arrow, for example."""
-    try:
-        yield
-    except (DiprivError, CellTypeError, OSError, MemoryError, UnicodeError, pa.ArrowException):
+    except (DiprivError, CellTypeError):
         raise
-    except Exception as error:
-        raise InputError(f"{name}: {_plain(str(error))}.", "Repair the file.") from None
+    except MemoryError:
+        raise StorageError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None
+    except OSError as error:
+        if error.errno:
+            raise StorageError(
+                f"{name}: {os.strerror(error.errno)}.", "Check the file, its folder and the space on the disk."
+            ) from None
+        raise InputError(f"{name}: {_plain(str(error))}.", remedy) from None
+    except (pa.ArrowException, UnicodeError, *kinds) as error:
+        raise InputError(f"{name}: {_plain(str(error))}.", remedy) from None
 
 
 def _plain(text: str) -> str:

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from dipriv.errors import InputError
+from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
 
 _DIGEST_BYTES = 16
 _KEY_BYTES = range(16, 65)
@@ -74,6 +75,34 @@ def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> bytes:
     fingerprint = Fingerprint(key, batch.schema.names)
     fingerprint.update(batch)
     return fingerprint.digest()
+
+
+class PrefixFingerprints:
+    """The fingerprint of a table that comes in batches, and of its beginnings of given numbers of rows."""
+
+    def __init__(self, request: FingerprintRequest) -> None:
+        self._request = request
+        self._fingerprint: Fingerprint | None = None
+        self._rows = 0
+        self._met: set[bytes] = set()
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Add the next rows."""
+        if self._fingerprint is None:
+            self._fingerprint = Fingerprint(self._request.key, batch.schema.names)
+        sizes = self._request.prefix_sizes
+        for end in sorted(end for end in sizes if self._rows < end <= self._rows + batch.num_rows):
+            self._fingerprint.update(batch.slice(0, end - self._rows))
+            self._met.add(self._fingerprint.digest())
+            batch, self._rows = batch.slice(end - self._rows), end
+        self._fingerprint.update(batch)
+        self._rows += batch.num_rows
+
+    def result(self) -> TableFingerprint:
+        """The fingerprints of all rows so far."""
+        if self._fingerprint is None:
+            raise InputError("the table has no rows.", "Give a table with at least one row.")
+        return TableFingerprint(self._fingerprint.digest(), frozenset(self._met))
 
 
 class _Column:

@@ -1,4 +1,4 @@
-"""Arrow data that somebody else wrote: nothing in it may point outside of it, nor unfold to more than memory holds."""
+"""Validate untrusted Arrow data: buffer bounds and decompression bombs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dipriv.errors import InputError
 
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 BATCH_ROWS, BATCH_TEXT = 1 << 18, 1 << 28
 """Rows of a Parquet file that are read at once; fewer where they could hold more bytes of text."""
 _LITTLE_TEXT = 1 << 28
@@ -28,16 +28,16 @@ def memory() -> int:
         return 1 << 33
 
 
-def checked(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+def validate_batch(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch, once all its offsets, indices and texts are valid, its rows are there, and its labels fit memory."""
     batch.validate(full=True)
     check_width(name, len(batch.schema.names))
     if batch.num_rows > 8 * batch.nbytes:
         raise InputError(f"{name} claims {batch.num_rows:,} rows that have no cells.", "Leave out columns of nulls.")
     for column, array in zip(batch.schema.names, batch.columns, strict=True):
-        if (size := _unfolded(array)) > memory() // 2:
+        if (size := _expanded_bytes(array)) > memory() // 2:
             raise InputError(
-                f"{name}: the labels of column {column!r} unfold to {size >> 20:,} MB, over half of this machine's "
+                f"{name}: the labels of column {column!r} expand to {size >> 20:,} MB, over half of this machine's "
                 "memory.",
                 "Shorten its labels, or use a machine with more memory.",
             )
@@ -46,9 +46,9 @@ def checked(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def check_width(name: str, columns: int) -> None:
     """Each column costs memory and time even where it is empty."""
-    if columns > MOST_COLUMNS:
+    if columns > MAX_COLUMNS:
         raise InputError(
-            f"{name} has {columns:,} columns, more than {MOST_COLUMNS:,}.", "Leave columns out of the file."
+            f"{name} has {columns:,} columns, more than {MAX_COLUMNS:,}.", "Leave columns out of the file."
         )
 
 
@@ -72,8 +72,8 @@ def rows_at_once(file: Any, stream: Any) -> int:
     return rows
 
 
-def _unfolded(array: pa.Array) -> int:
-    """The bytes of text that views and labels stand for, where these may be many more than are stored; else 0."""
+def _expanded_bytes(array: pa.Array) -> int:
+    """The bytes of text that views and labels expand to, where these may be many more than are stored; else 0."""
     if pt.is_dictionary(array.type) and _is_text(array.type.value_type):
         lengths = _lengths(array.dictionary)
         if not len(lengths) or int(lengths.max()) * len(array) <= _LITTLE_TEXT:

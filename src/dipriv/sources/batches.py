@@ -1,6 +1,6 @@
-"""Where a stream's rows come from: lazy polars queries, Arrow data sets, Parquet files, or a function of batches.
+"""Tables that come in batches: lazy polars queries, Arrow data sets, folders of Parquet files, functions.
 
-A source can be read again and again, and gives Arrow batches of one schema. Messages name files, columns and numbers of
+Each can be read again and again, and gives Arrow batches of one schema. Messages name files, columns and numbers of
 batches, never a cell.
 """
 
@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import narwhals as nw
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from dipriv._tables.frames import Column, Table
-from dipriv.errors import DiprivError, InputError
-from dipriv.sources._untrusted import check_width, checked, rows_at_once
+from dipriv.errors import InputError
+from dipriv.sources._errors import translate_errors
+from dipriv.sources._untrusted import check_width, rows_at_once, validate_batch
 
 Read: TypeAlias = Callable[[list[str]], Iterator[pa.RecordBatch]]
+_REMEDY = "Read it by itself to see what is wrong: the original message is not shown, as it may hold cells."
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class BatchSource:
     """A table that comes in batches; `categories` are those that the types of columns list."""
 
     name: str
@@ -42,19 +41,17 @@ class Source:
             raise InputError(f"{self.name} has no columns.", "Give a table with at least one column.")
 
     @property
-    def empty(self) -> Table:
-        """A table of no rows, for what is public: names and types."""
-        return Table(self.schema.empty_table(), "pyarrow", tuple(self.schema.names), 0)
+    def n_rows(self) -> int | None:
+        """How many rows there are, where that is known beforehand."""
+        return None
 
-    def facts(self, names: Sequence[str]) -> list[Column]:
-        """The public facts of some columns."""
-        found = [self.empty.column(name) for name in names]
-        return [
-            replace(column, labels=listed, label_values=tuple(listed.to_pylist()))
-            if (listed := self.categories.get(column.name)) is not None
-            else column
-            for column in found
-        ]
+    def with_verbatim(self, names: Sequence[str]) -> BatchSource:
+        """Types are fixed here: nothing is converted."""
+        return self
+
+    def widened(self, column: int) -> BatchSource:
+        """Types are fixed here."""
+        raise InputError(f"{self.name}: column {column} cannot be read.", "Give every batch the same types.")
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of these columns from the start; refuses a batch with other columns or types."""
@@ -72,24 +69,7 @@ class Source:
                 yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=expected)
 
 
-def open_source(source: Any) -> Source:
-    """What can be streamed as a `Source`."""
-    if nw.dependencies.is_polars_lazyframe(source):
-        return _lazy_frame(source)
-    if isinstance(source, str | Path):
-        return _parquet(str(source))
-    if isinstance(source, ds.Dataset):
-        return _data_set(source, "the data set")
-    if callable(source) and not isinstance(source, type):
-        return _function(source)
-    raise InputError(
-        f"a {type(source).__name__} cannot be read in several passes.",
-        "Give a polars LazyFrame, a pyarrow Dataset, a path of Parquet files, or a function that returns a fresh "
-        "iterator of record batches; tables in memory are for dipriv.privatize.",
-    )
-
-
-def _lazy_frame(frame: Any) -> Source:
+def lazy_frame(frame: Any) -> BatchSource:
     import polars as pl
 
     if not hasattr(frame, "collect_batches"):
@@ -98,12 +78,12 @@ def _lazy_frame(frame: Any) -> Source:
             "Upgrade polars, or write the query to Parquet files (sink_parquet) and give their path.",
         )
     name = "the LazyFrame"
-    with _told(name, pl.exceptions.PolarsError):
+    with translate_errors(name, (pl.exceptions.PolarsError,), _REMEDY):
         types = frame.collect_schema()
         schema = pl.DataFrame(schema=types).to_arrow().schema
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with _told(name, pl.exceptions.PolarsError):
+        with translate_errors(name, (pl.exceptions.PolarsError,), _REMEDY):
             for part in frame.select(names).collect_batches(maintain_order=True, lazy=True, engine="streaming"):
                 yield from part.to_arrow().to_batches()
 
@@ -112,10 +92,10 @@ def _lazy_frame(frame: Any) -> Source:
         for column, kind in types.items()
         if isinstance(kind, pl.Enum)
     }
-    return Source(name, _bare(schema), read, listed)
+    return BatchSource(name, _bare(schema), read, listed)
 
 
-def _parquet(path: str) -> Source:
+def parquet_files(path: str) -> BatchSource:
     """The Parquet files at a path: a file, a folder with all that is in it, or a pattern such as people/*.parquet.
 
     Arrow's data sets unpack whole row groups, whatever these unfold to; here files are read by few rows.
@@ -124,18 +104,18 @@ def _parquet(path: str) -> Source:
     files = [path] if place.exists() else sorted(glob.glob(path, recursive=True))
     if not files:
         raise InputError(f"no file is at {path!r}.", "Check the path; * stands for any part of a name.")
-    with _told(path, Exception):
+    with translate_errors(path, remedy=_REMEDY):
         data = ds.dataset(path if place.is_dir() else files, format="parquet", partitioning="hive")
         check_width(path, len(data.schema))
         _check_files(data, path)
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with _told(path, Exception):
+        with translate_errors(path, remedy=_REMEDY):
             for fragment in data.get_fragments():
                 for batch in _fragment_batches(fragment, data.schema, names):
-                    yield checked(path, batch)
+                    yield validate_batch(path, batch)
 
-    return Source(path, _bare(data.schema), read)
+    return BatchSource(path, _bare(data.schema), read)
 
 
 def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -154,18 +134,18 @@ def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Ite
             yield pa.RecordBatch.from_arrays([cells[name] for name in names], names=names)
 
 
-def _data_set(data: ds.Dataset, name: str) -> Source:
-    with _told(name):
+def data_set(data: ds.Dataset, name: str = "the data set") -> BatchSource:
+    with translate_errors(name, (), _REMEDY):
         _check_files(data, name)
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with _told(name):
+        with translate_errors(name, (), _REMEDY):
             # with threads Arrow reads on while nobody asks, without bound
             batches = data.to_batches(columns=names, batch_readahead=2, fragment_readahead=1, use_threads=False)
             for batch in batches:
-                yield checked(name, batch)
+                yield validate_batch(name, batch)
 
-    return Source(name, _bare(data.schema), read)
+    return BatchSource(name, _bare(data.schema), read)
 
 
 def _check_files(data: ds.Dataset, name: str) -> None:
@@ -186,7 +166,7 @@ def _check_files(data: ds.Dataset, name: str) -> None:
             )
 
 
-def _function(function: Callable[[], Any]) -> Source:
+def batch_function(function: Callable[[], Any]) -> BatchSource:
     name = "what the function returns"
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -198,7 +178,7 @@ def _function(function: Callable[[], Any]) -> Source:
     batch = next(_checked(one), None)
     if batch is None:
         raise InputError("the function returns no batch.", "Return an iterator of record batches with some rows.")
-    return Source(name, _bare(batch.schema), read)
+    return BatchSource(name, _bare(batch.schema), read)
 
 
 def _checked(batches: Any) -> Iterator[pa.RecordBatch]:
@@ -217,17 +197,3 @@ def _checked(batches: Any) -> Iterator[pa.RecordBatch]:
 
 def _bare(schema: pa.Schema) -> pa.Schema:
     return pa.schema([column.remove_metadata() for column in schema])
-
-
-@contextmanager
-def _told(name: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Errors of Arrow, polars and the system, told without their cells."""
-    try:
-        yield
-    except DiprivError:
-        raise
-    except (pa.ArrowException, OSError, UnicodeError, *kinds) as error:
-        raise InputError(
-            f"{name} cannot be read ({type(error).__name__}).",
-            "Read it by itself to see what is wrong: the original message is not shown here, as it may hold cells.",
-        ) from None

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from dipriv._arrays import Mask
 from dipriv._atomic_write import OWNER_ONLY, write_atomic
 from dipriv._random.bits import Bits, Draws, source
+from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.frames import Table, check_names
-from dipriv.errors import InputError
+from dipriv.errors import InputError, ReferenceDataError
 
 _KEY_BYTES = 32
 _LARGEST = 10**15
@@ -134,6 +135,37 @@ def _whole_numbers(array: pa.Array) -> tuple[Mask, NDArray[np.int64]]:
     digits = pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,14})$")
     numbers = pc.if_else(digits, texts, "0").cast(pa.int64())
     return digits.to_numpy(zero_copy_only=False), numbers.to_numpy(zero_copy_only=False)
+
+
+@dataclass(frozen=True)
+class GroupHoldout:
+    """The hold-out of a reference per group: `first` rows of each value of column `by` (appendix S4)."""
+
+    by: str
+    first: int
+    pick: str
+
+    def held_out(self, table: Table, split: Split) -> Mask:
+        """True for the rows of each group that its reference is fitted on."""
+        check_names([self.by], table.names, "by")
+        table.column(self.by)  # refuses nested and other types that cannot be compared
+        array = table.array(self.by)
+        if array.null_count:
+            raise InputError(f"column {self.by!r} has nulls.", "Give every row a group, or leave these rows out.")
+        codes = group_codes(array, distinct_labels(array))
+        sizes = np.bincount(codes)
+        if sizes.min() <= self.first:
+            raise ReferenceDataError(
+                f"{int((sizes <= self.first).sum())} of {len(sizes)} groups in column {self.by!r} have "
+                f"{self.first} or fewer rows; each needs at least {self.first + 1}.",
+                "Lower `first`, leave these groups out, or use one reference for all rows.",
+            )
+        positions = np.arange(table.rows)
+        priority = split.scores(table) if self.pick == "random" else positions
+        order = np.lexsort((priority, codes))
+        rank = np.empty(table.rows, dtype=np.intp)
+        rank[order] = positions - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rank < self.first
 
 
 def check_holdout(holdout: float) -> float:

@@ -1,204 +1,336 @@
-"""One machine, more rows than its memory: the path of `dipriv.privatize`, in passes over blocks of rows.
+"""Rows on this machine that come in batches: files, folders of files, lazy queries, functions.
 
-First pass: rows are counted and noted, and the ledger recognizes the data set. A second pass gathers the hold-out, if
-there is one. Then ε is spent; a private reference is learned in a few passes; and each call of `batches` is a pass that
-releases block by block.
+Every pass reads the same blocks; memory holds a block, and the hold-out where there is one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import narwhals as nw
+import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 
-from dipriv._random import bits as randomness
-from dipriv._random.bits import Bits, Seed
-from dipriv._tables import frames as tables
-from dipriv._tables.frames import Table
-from dipriv._tables.identifiers import refuse_free_text
-from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee, check_epsilon
-from dipriv.ledger import Ledger
-from dipriv.references import Grouped, Private
-from dipriv.release import fitting
-from dipriv.release.accounting import Account, identify
-from dipriv.release.fidelity import expected_fidelity
-from dipriv.release.privatize import (
-    KernelLike,
-    ReferenceLike,
-    SchemaLike,
-    as_kernel,
-    as_reference_spec,
-    as_schema,
-    check_sides,
-    new_split,
-    public_rows,
-    select,
-    uses_holdout,
-    where_from,
+from dipriv._random.bits import Bits
+from dipriv._tables import frames
+from dipriv._tables.frames import Column, Table
+from dipriv.errors import InputError, InternalError, SourceChangedError
+from dipriv.sources._blocks import block_digest, cut
+from dipriv.sources._errors import CellTypeError
+from dipriv.sources._fingerprint import PrefixFingerprints
+from dipriv.sources.batches import batch_function, data_set, lazy_frame, parquet_files
+from dipriv.sources.files import File, FileBatches
+from dipriv.sources.holdout import GroupHoldout, Split
+from dipriv.sources.privacy_unit import PrivacyUnit, unit_keys
+from dipriv.sources.protocol import (
+    CountableRows,
+    CountedTables,
+    ReleaseJob,
+    RowSelection,
+    Scan,
+    TableFingerprint,
+    row_source,
 )
-from dipriv.release.promise import Origin, promise
-from dipriv.schema import Schema
-from dipriv.sources._blocks import Blocks, FirstReading
-from dipriv.sources.batches import open_source
-from dipriv.sources.files import Sink
-from dipriv.sources.holdout import Split
-from dipriv.sources.protocol import CountedTables
+
+MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
+LIMITS = {"groups": "a reference per group needs the table in memory. Use dipriv.privatize on a dataframe."}
+_REPEATABLE = (
+    "Give a source that gives the same rows in the same order each time: sort the query, return a fresh iterator, or "
+    "write the rows to Parquet files first."
+)
+
+
+class Batches(Protocol):
+    """A table that can be read in batches again and again: `FileBatches`, `BatchSource`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def categories(self) -> Mapping[str, pa.Array]: ...
+
+    @property
+    def n_rows(self) -> int | None: ...
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+    def with_verbatim(self, names: Sequence[str]) -> Batches: ...
+
+    def widened(self, column: int) -> Batches: ...
 
 
 @dataclass(frozen=True, eq=False)
-class StreamRelease:
-    """A release that is made while it is read, and what is promised about it.
+class StreamSource:
+    """A `RowSource` of batches; releases `ReleasedBatches`."""
 
-    `rows` is how many rows are released, `split` the hold-out's assignment. ε is spent already: once, however often
-    the rows are read.
+    rows: Batches
+    types_are_inferred: bool = False
+    suggested_dataset: str | None = None
+    releases_later: bool = False
+    limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(self.rows.schema.names)
+
+    def scan(self, request: Scan) -> StreamedRows:
+        """Count, digest and fingerprint the rows; starts again when a column of text needs a wider type."""
+        rows = self.rows.with_verbatim(request.passed_through)
+        while True:
+            try:
+                return _first_pass(rows, request)
+            except CellTypeError as misfit:
+                rows = rows.widened(misfit.column)
+
+
+def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
+    """A ledger recognizes the data set by all its columns, released or not; else only those in use are read."""
+    seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint)
+    used = {*request.used}
+    every = rows.schema.names if seen is not None else [name for name in rows.schema.names if name in used]
+    key, digests, count = os.urandom(32), list[bytes](), 0
+    for block in _blocks(rows, every):
+        if seen is not None:
+            for batch in block.to_batches():
+                seen.update(batch)
+        table = _as_table(block.select([name for name in every if name in used]), request.clip_infinities)
+        digests.append(block_digest(table, request.verified, key))
+        count += table.rows
+        request.progress("reading", count, rows.n_rows)
+    if not count:
+        raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
+    names = tuple(name for name in rows.schema.names if name in used)
+    fingerprint = None if seen is None else seen.result()
+    return StreamedRows(rows, names, request, count, fingerprint, key, tuple(digests))
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """The rows after the first pass; the content of privatized columns is verified block by block."""
+
+    batches: Batches
+    names: tuple[str, ...]
+    request: Scan
+    n_rows: int
+    fingerprint: TableFingerprint | None
+    key: bytes = field(repr=False)
+    digests: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def empty(self) -> Table:
+        schema = self.batches.schema
+        return Table(schema.empty_table(), "pyarrow", tuple(schema.names), 0)
+
+    def columns(self, names: Sequence[str]) -> list[Column]:
+        listed = self.batches.categories
+        return [
+            replace(column, labels=listed[column.name], label_values=tuple(listed[column.name].to_pylist()))
+            if column.name in listed
+            else column
+            for column in map(self.empty.column, names)
+        ]
+
+    def tables(self, what: str | None = None) -> Iterator[tuple[int, Table]]:
+        """Each block with the number of its first row; an error instead of a block that is not what it was."""
+        position = 0
+        for number, block in enumerate(_blocks(self.batches, self.names)):
+            table = _as_table(block, self.request.clip_infinities)
+            known = self.digests[number] if number < len(self.digests) else None
+            if block_digest(table, self.request.verified, self.key) != known:
+                raise self._changed(f"rows from number {position} on are not those of the first reading")
+            yield position, table
+            position += table.rows
+            if what is not None:
+                self.request.progress(what, position, self.n_rows)
+        if position != self.n_rows:
+            raise self._changed(f"there are {position} rows now, {self.n_rows} at the first reading")
+
+    def select(
+        self, split: Split | None, unit: PrivacyUnit | None, groups: GroupHoldout | None, bits: Bits
+    ) -> RowSelection:
+        if groups is not None:
+            raise InternalError("a stream has no groups.", "This is a fault in dipriv: please report it.")
+        if split is None and unit is None:
+            return RowSelection(self.n_rows, n_released=self.n_rows)
+        held, keys = [], []
+        for position, table in self.tables("selecting rows"):
+            held.append(np.zeros(table.rows, dtype=bool) if split is None else split.held_out(table, position))
+            if unit is not None:
+                keys.append(unit_keys(unit, table, bits, position))
+        out = np.concatenate(held)
+        bound = None
+        if unit is not None:
+            bound = unit.kept(*(np.concatenate(part) for part in zip(*keys, strict=True)))
+        inside = np.ones(self.n_rows, dtype=bool) if bound is None else bound
+        return RowSelection(
+            self.n_rows, int(out.sum()), int((out & inside).sum()), int((~out & inside).sum()), split, bound
+        )
+
+    def countable(self, selection: RowSelection) -> CountableRows:
+        whole = selection.split is None
+        side = selection.released_rows if whole else selection.reference_rows
+        return CountedTables(
+            selection.n_released if whole else selection.n_reference,
+            lambda: (some for _, some in self._selected(side, "learning")),
+        )
+
+    def gather(self, selection: RowSelection) -> Table:
+        parts = []
+        for position, table in self.tables("gathering the hold-out"):
+            rows = selection.reference_rows(table, position)
+            parts.append(table.native if rows is None else table.native.filter(pa.array(rows)))
+        return frames.read(pa.concat_tables(parts))
+
+    def release(self, job: ReleaseJob) -> ReleasedBatches:
+        return ReleasedBatches(self, job)
+
+    def released_pairs(self, job: ReleaseJob) -> Iterator[tuple[Table, pa.Table]]:
+        """Selected rows and what they are released as, block by block."""
+        number = 0
+        for _, some in self._selected(job.selection.released_rows, "releasing"):
+            yield some, job.mechanism.release(some, job.keep, job.noise, first=number)
+            number += some.rows
+
+    def close(self) -> None:
+        """Nothing was left behind."""
+
+    def _selected(self, side: Callable[[Table, int], Any], what: str) -> Iterator[tuple[int, Table]]:
+        for position, table in self.tables(what):
+            rows = side(table, position)
+            if rows is None or rows.any():
+                yield position, table if rows is None or rows.all() else table.take(rows)
+
+    def _changed(self, how: str) -> SourceChangedError:
+        return SourceChangedError(f"{self.batches.name} changed between two readings: {how}.", _REPEATABLE)
+
+
+@dataclass(eq=False)
+class ReleasedBatches:
+    """Released rows that are made while they are read, in one pass over the source.
+
+    Reading them again gives the same rows bit for bit, so it tells nothing new and costs no ε: the noise of a row is a
+    function of this release's secret key and of the row's number, not drawn anew. That is safe because the row is the
+    same, too: a source that changed is refused. They cannot be pickled, nor read in another process.
     """
 
-    guarantee: Guarantee
-    rows: int
-    keep: tuple[str, ...]
-    fitted: fitting.FittedMechanism = field(repr=False)
-    split: Split | None = field(repr=False)
-    _blocks: Blocks = field(repr=False)
-    _noise: Bits = field(repr=False)
+    _rows: StreamedRows = field(repr=False)
+    _job: ReleaseJob = field(repr=False)
+    _on_finish: Callable[[int], None] = field(repr=False, default=lambda n_rows: None)
+    _on_failure: Callable[[BaseException], None] = field(repr=False, default=lambda error: None)
     _process: int = field(repr=False, default_factory=os.getpid)
 
     @property
-    def schema(self) -> Schema:
-        """What each column was taken as."""
-        return self.fitted.schema
+    def schema(self) -> pa.Schema:
+        """The columns of the released table."""
+        names = {*self._job.mechanism.names, *self._job.keep}
+        return pa.schema([column for column in self._rows.batches.schema if column.name in names])
 
-    @cached_property
-    def fidelity(self) -> dict[str, float]:
-        """{column: expected correlation of released with true values}, as `Release.fidelity`."""
-        return expected_fidelity(self.fitted)
+    @property
+    def n_rows(self) -> int:
+        return self._job.selection.n_released
 
-    def batches(self) -> pa.RecordBatchReader:
-        """The released rows, block by block, in one pass over the source.
+    def notify(self, on_finish: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> None:
+        """Call these when the rows were read to the end, or when reading them failed."""
+        self._on_finish, self._on_failure = on_finish, on_failure
 
-        A second call gives the same rows bit for bit, so it tells nothing that the first did not, and costs no ε: the
-        noise of a row is a function of this release's secret key and of the row's number, not drawn anew. That is safe
-        because the row is the same, too. Other values under the same noise would tell how they differ, so every block
-        is compared with the first reading before it is released, and a source that changed is refused.
-        """
-        names = {*self.fitted.names, *self.keep}
-        released = pa.schema([column for column in self._blocks.source.schema if column.name in names])
-        return pa.RecordBatchReader.from_batches(released, self._released())
+    def reader(self) -> pa.RecordBatchReader:
+        """The released rows as a stream of Arrow batches."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
-    def write_parquet(self, path: str | Path) -> None:
-        """Write the released rows to a new Parquet file that appears whole or not at all."""
-        if Path(path).exists():
-            raise InputError(f"{path} exists.", "Choose another name, or remove it first.")
-        sink = Sink.open(path, "parquet")
-        if sink.format != "parquet" or sink.compression is not None or sink.path is None:
-            raise InputError(f"{sink.name!r} is not the name of a Parquet file.", "Name it *.parquet.")
-        with sink:
-            for batch in self.batches():
-                sink.write(batch)
-            sink.publish()
+    def to_table(self) -> pa.Table:
+        """All released rows, in memory."""
+        return self.reader().read_all()
 
-    def _released(self) -> Iterator[pa.RecordBatch]:
+    def pairs(self) -> Iterator[tuple[Table, pa.Table]]:
+        """(selected rows, released rows), block by block: the first of each is private."""
         if os.getpid() != self._process:
             raise InputError(
                 "this release was made by another process, whose noise is not known here.",
                 "Read it where it was made: noise drawn anew would be a second release, with its own ε.",
             )
-        number = 0
-        for position, table in self._blocks.placed():
-            part = table if self.split is None else table.take(~self.split.held_out(table, position))
-            if part.rows:
-                yield from self.fitted.release(part, self.keep, self._noise, first=number).to_batches()
-                number += part.rows
+        yield from self._rows.released_pairs(self._job)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for _, released in self.pairs():
+                yield from released.to_batches()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._on_failure(error)
+            raise
+        self._on_finish(self.n_rows)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.reader())
+
+    def __reduce__(self) -> Any:
+        raise TypeError("released batches hold the release's secret key and are not pickled or copied")
+
+    def __repr__(self) -> str:
+        return f"ReleasedBatches({self.n_rows} rows, {len(self.schema)} columns)"
 
 
-def privatize(
-    source: Any,
-    epsilon: float,
-    *,
-    reference: ReferenceLike = "private",
-    kernel: KernelLike = "optimal",
-    schema: SchemaLike = None,
-    columns: Sequence[str] | None = None,
-    keep: Sequence[str] = (),
-    holdout: float | None = None,
-    public: Any = None,
-    seed: Seed = None,
-    ledger: Ledger | str | Path | None = None,
-    dataset: str | None = None,
-) -> StreamRelease:
-    """Release a table that is larger than memory, row by row under ε-differential privacy.
-
-    `source` is a polars LazyFrame; a pyarrow Dataset; the path of Parquet files (a file, a folder, or a pattern such as
-    "people/*.parquet"); or a function that returns a fresh iterator of Arrow record batches each time. It is read
-    several times and must give the same rows in the same order. Memory holds a block of rows, and all hold-out rows,
-    where there are any. The other parameters are those of `dipriv.privatize`, which gives the same rows with the same
-    seed.
-
-    >>> import pyarrow as pa
-    >>> def batches():
-    ...     for start in range(0, 3000, 1000):
-    ...         yield pa.record_batch({"age": [20 + i % 50 for i in range(start, start + 1000)]})
-    >>> release = privatize(batches, epsilon=1.0)
-    >>> release.batches().read_all().num_rows
-    3000
-    """
-    epsilon = check_epsilon(epsilon)
-    recipe, noise = as_reference_spec(reference, public), as_kernel(kernel)
-    if isinstance(recipe, Grouped):
-        raise InputError("a reference per group needs the table in memory.", "Use dipriv.privatize, or one reference.")
-    bits = randomness.source(seed)
-    found = open_source(source)
-    names = select(found.empty, columns, keep, aside=())
-    declared = as_schema(schema, names)
-    facts = found.facts(names)
-    apart = uses_holdout(recipe, public, holdout)
-    first = FirstReading(found, names, clips_infinities=isinstance(recipe, Private))
-    blocks, account = _first_pass(
-        first, [name for name in found.schema.names if name in {*names, *keep}], ledger, dataset
-    )
-    split = new_split(None if isinstance(recipe, Private) else account, holdout, None, bits) if apart else None
-    held = None if split is None else _held_out(blocks, split)
-    rows, fitted_on = None, None
-    if isinstance(recipe, Private):
-        rows = CountedTables(blocks.rows, blocks.tables) if held is None else CountedTables(held.rows, lambda: [held])
-    else:
-        if held is not None:
-            refuse_free_text(held, names, declared, keep)
-        fitted_on = public_rows(public, recipe) if public is not None else held
-    basis = fitting.plan_fit(
-        recipe, noise, epsilon, facts, declared, rows=rows, reference=fitted_on, disjoint=apart, bits=bits.child("fit")
-    )
-    out = 0 if held is None else held.rows
-    origin = Origin(where_from(recipe, public, apart), out, blocks.rows - out)
-    said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
-    with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
-        fitted = basis.fit(rows, bits.child("fit"))
-        done(origin.released)
-    return StreamRelease(said, origin.released, tuple(keep), fitted, split, blocks, bits.child("noise"))
+def _blocks(rows: Batches, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Cut by the number of all columns of the source, so that every pass has the same blocks."""
+    size = max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // len(rows.schema)))
+    return cut(rows.batches(names), size)
 
 
-def _first_pass(
-    reading: FirstReading, columns: Sequence[str], ledger: Ledger | str | Path | None, dataset: str | None
-) -> tuple[Blocks, Account | None]:
-    """Count and note the rows; a ledger recognizes the data set by all its columns, released or not."""
-    if ledger is not None:
-        account = identify(ledger, dataset, reading.batches(reading.source.schema.names), None)
-        return reading.done(columns), account
-    for _ in reading.batches(columns):
-        pass
-    return reading.done(columns), None
+def _as_table(block: pa.Table, clip_infinities: bool) -> Table:
+    table = frames.read(block)
+    return table.clip_infinities() if clip_infinities else table
 
 
-def _held_out(blocks: Blocks, split: Split) -> Table:
-    """The rows that are held out, gathered."""
-    parts = [table.native.filter(pa.array(split.held_out(table, position))) for position, table in blocks.placed()]
-    rows = pa.concat_tables(parts)
-    check_sides(rows.num_rows, blocks.rows)
-    held = tables.read(rows)
-    return held.clip_infinities() if blocks.clips_infinities else held
+def open_file(file: File) -> StreamSource:
+    """A file as a source of rows."""
+    suggestion = None if file.path is None else file.path.stem
+    return StreamSource(FileBatches.of(file), file.format.is_text, suggestion)
+
+
+def is_path(thing: object) -> bool:
+    """Whether this names a file or files."""
+    return isinstance(thing, str | Path)
+
+
+@row_source(is_path)
+def open_path(path: str | Path) -> StreamSource:
+    """A file of any format, a folder of Parquet files, or a pattern such as people/*.parquet."""
+    if Path(path).is_file():
+        return open_file(File.at(path))
+    return StreamSource(parquet_files(str(path)))
+
+
+@row_source(lambda thing: isinstance(thing, File))
+def _open_found_file(file: File) -> StreamSource:
+    return open_file(file)
+
+
+@row_source(nw.dependencies.is_polars_lazyframe)
+def open_lazy_frame(frame: Any) -> StreamSource:
+    """A lazy polars query."""
+    return StreamSource(lazy_frame(frame))
+
+
+@row_source(lambda thing: isinstance(thing, ds.Dataset))
+def open_dataset(data: ds.Dataset) -> StreamSource:
+    """A pyarrow Dataset."""
+    return StreamSource(data_set(data))
+
+
+@row_source(lambda thing: callable(thing) and not isinstance(thing, type) and not hasattr(thing, "__dataframe__"))
+def open_function(function: Callable[[], Any]) -> StreamSource:
+    """A function that returns a fresh iterator of record batches each time."""
+    return StreamSource(batch_function(function))

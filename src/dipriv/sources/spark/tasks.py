@@ -1,7 +1,7 @@
 """What runs on the workers of a cluster: functions from Arrow batches to Arrow batches, one call a task.
 
-A task's rows come in blocks of a fixed size, each row with its number in the table. The first reading notes a
-keyed fingerprint of each block; the release compares a block before it uses its numbers. Nothing here knows Spark.
+A task's rows come in blocks of a fixed size, each row with its number in the table. The first pass stores a keyed
+digest of each block; later passes verify a block before they use its numbers. Nothing here knows Spark.
 """
 
 from __future__ import annotations
@@ -16,26 +16,23 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dipriv._random.bits import Bits
-from dipriv._tables import frames as tables
+from dipriv._tables import frames
 from dipriv._tables.frames import Table
 from dipriv._version import __version__
-from dipriv.errors import DiprivError, InputError
+from dipriv.errors import DiprivError, InputError, SourceChangedError
 from dipriv.references._learning.measurements import Counts
-from dipriv.release.fitting import FittedMechanism
-from dipriv.sources._blocks import cut
+from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
 from dipriv.sources._fingerprint import fingerprint_of
 from dipriv.sources.holdout import Split
-from dipriv.sources.protocol import Counter, Labels, added, labels_in, merged
+from dipriv.sources.protocol import Counter, Labels, ReleasesTables, added, labels_in, merged
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
-Pack: TypeAlias = tuple[int, int, int, bytes, str | None, bytes]
-"""A block as `FirstReading` gives it."""
+Pack: TypeAlias = tuple[int, int, int, bytes, bytes, bytes]
+"""A block as `FirstPass` gives it: mark, place, rows, digest, fingerprint, data."""
 BLOCK_ROWS = 1 << 16
-DIGEST_BYTES = 16
 REPEATABLE = (
     "Write the table to files, or checkpoint it (DataFrame.checkpoint), and privatize that: its rows must come in the "
     "same partitions and the same order each time they are read."
@@ -44,10 +41,10 @@ REPEATABLE = (
 
 @dataclass(frozen=True)
 class Part:
-    """A task's rows as they were read first: the number of the first one in the table, a fingerprint of each block."""
+    """A task's rows as they were read first: the number of the first one in the table, a digest of each block."""
 
     first: int
-    rows: int
+    n_rows: int
     digests: bytes = field(repr=False)
 
 
@@ -59,13 +56,14 @@ class Layout:
     """
 
     marker: str
-    noted: tuple[str, ...]
+    verified: tuple[str, ...]
     key: bytes = field(repr=False)
+    clip_infinities: bool
     parts: Mapping[int, Part] = field(repr=False)
 
     @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.parts.values())
+    def n_rows(self) -> int:
+        return sum(part.n_rows for part in self.parts.values())
 
     def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Table]]:
         """(mark of the task's first row, number of the block's first row, block): the same as at first, or an error."""
@@ -73,39 +71,43 @@ class Layout:
         for mark, block in _blocks(batches, self.marker):
             part = self.parts.get(mark, part)
             place = done // BLOCK_ROWS * DIGEST_BYTES
-            if _digest(block, self.noted, self.key) != part.digests[place : place + DIGEST_BYTES]:
+            table = _as_table(block, self.clip_infinities)
+            if block_digest(table, self.verified, self.key) != part.digests[place : place + DIGEST_BYTES]:
                 raise _changed(f"rows from number {part.first + done} on are not those of the first reading")
-            yield mark, part.first + done, tables.read(block)
+            yield mark, part.first + done, table
             done += block.num_rows
-        if done != part.rows:
-            raise _changed(f"a task has {done} rows now, {part.rows} at the first reading")
+        if done != part.n_rows:
+            raise _changed(f"a task has {done} rows now, {part.n_rows} at the first reading")
 
 
 @dataclass(frozen=True, eq=False)
-class FirstReading:
-    """Counts the rows of each block and notes its fingerprint; `infinite` names a column. One row a block.
+class FirstPass:
+    """Counts the rows of each block and digests it, and fingerprints it for a ledger's key. One row a block.
 
     Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
     bytes some ten times as fast as its cells.
     """
 
     marker: str
-    noted: tuple[str, ...]
+    verified: tuple[str, ...]
     key: bytes = field(repr=False)
-    clips_infinities: bool
+    ledger_key: bytes | None = field(repr=False)
+    clip_infinities: bool
     packed: bool
-    schema = "mark long, place long, rows long, digest binary, infinite string, data binary"
+    schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
 
     def __call__(self, batches: Batches) -> Batches:
         for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
-            infinite = None
-            if not self.clips_infinities:
-                infinite = next((name for name in self.noted if _is_infinite(block.column(name))), None)
-            data = _to_bytes(block.select(list(self.noted))) if self.packed else b""
-            row = mark, place, block.num_rows, _digest(block, self.noted, self.key), infinite, data
+            some = block.select(list(self.verified))
+            digest = block_digest(_as_table(some, self.clip_infinities), self.verified, self.key)
+            fingerprint = b""
+            if self.ledger_key is not None:
+                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.ledger_key)
+            data = _to_bytes(some) if self.packed else b""
+            row = mark, place, block.num_rows, digest, fingerprint, data
             yield pa.record_batch(
-                [pa.array([value], pa.string() if value is None else None) for value in row],
-                names=["mark", "place", "rows", "digest", "infinite", "data"],
+                [pa.array([value]) for value in row],
+                names=["mark", "place", "rows", "digest", "fingerprint", "data"],
             )
 
 
@@ -153,9 +155,9 @@ class Packed:
                 raise _changed(f"rows from number {first} on are not those of the first reading")
             block = pa.ipc.open_stream(data).read_all().combine_chunks()
             if self.split is not None:
-                block = block.filter(pa.array(self.split.held_out(tables.read(block), first)))
+                block = block.filter(pa.array(self.split.held_out(frames.read(block), first)))
             if block.num_rows:
-                yield tables.read(block).clip_infinities()
+                yield _as_table(block, clip_infinities=True)
 
 
 def sums_of(packed: Packed, count: Counter, cores: int, packs: Iterable[Pack]) -> Iterator[tuple[int, list[Counts]]]:
@@ -187,15 +189,15 @@ def labels_of(packed: Packed, names: tuple[str, ...], packs: Iterable[Pack]) -> 
 class Releasing:
     """Releases the rows of a task, but those that are held out.
 
-    `free` is the number, among the rows that are released, of each task's first one: what its noise depends on.
+    `first_released` is the number, among the released rows, of each task's first one: what its noise depends on.
     """
 
     layout: Layout
-    fitted: FittedMechanism = field(repr=False)
+    mechanism: ReleasesTables = field(repr=False)
     keep: tuple[str, ...]
     bits: Bits = field(repr=False)
     split: Split | None
-    free: Mapping[int, int] = field(repr=False)
+    first_released: Mapping[int, int] = field(repr=False)
     version: str = __version__
 
     def __call__(self, batches: Batches) -> Batches:
@@ -207,7 +209,7 @@ class Releasing:
         for mark, first, table in self.layout.blocks(batches):
             part = table if self.split is None else table.take(~self.split.held_out(table, first))
             if part.rows:
-                released = self.fitted.release(part, self.keep, self.bits, first=self.free[mark] + done)
+                released = self.mechanism.release(part, self.keep, self.bits, first=self.first_released[mark] + done)
                 done += part.rows
                 yield from released.to_batches()
 
@@ -237,8 +239,8 @@ def _as_worker(cores: int) -> Iterator[None]:
         ) from None
 
 
-def _changed(how: str) -> InputError:
-    return InputError(f"the table changed between two readings: {how}.", REPEATABLE)
+def _changed(how: str) -> SourceChangedError:
+    return SourceChangedError(f"the table changed between two readings: {how}.", REPEATABLE)
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], marker: str) -> Iterator[tuple[int, pa.Table]]:
@@ -248,17 +250,14 @@ def _blocks(batches: Iterable[pa.RecordBatch], marker: str) -> Iterator[tuple[in
         marks = block.column(marker)
         first = marks[0].as_py() if first is None else first
         if (marks[0].as_py(), marks[-1].as_py()) != (first + done, first + done + block.num_rows - 1):
-            raise InputError("the rows of a task do not come one after the other.", REPEATABLE)
+            raise SourceChangedError("the rows of a task do not come one after the other.", REPEATABLE)
         done += block.num_rows
         yield first, block.drop_columns([marker])
 
 
-def _digest(block: pa.Table, names: tuple[str, ...], key: bytes) -> bytes:
-    return fingerprint_of(block.select(list(names)).combine_chunks().to_batches()[0], key)
-
-
-def _is_infinite(array: pa.ChunkedArray) -> bool:
-    return bool(pa.types.is_floating(array.type) and pc.any(pc.is_inf(array)).as_py())
+def _as_table(block: pa.Table, clip_infinities: bool) -> Table:
+    table = frames.read(block.combine_chunks())
+    return table.clip_infinities() if clip_infinities else table
 
 
 def _to_bytes(block: pa.Table) -> bytes:

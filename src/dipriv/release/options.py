@@ -1,0 +1,286 @@
+"""Every option of a release, with every default and every refusal, in one place.
+
+An option that would have no effect is an error: whoever gives it believes that it has one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from dipriv._random.bits import Bits, Seed, source
+from dipriv._tables.frames import check_names
+from dipriv.errors import InputError, PrivacyWarning
+from dipriv.guarantee import check_epsilon
+from dipriv.kernels import KernelSpec, Laplace, Optimal
+from dipriv.references import Empirical, Private, ReferenceSpec
+from dipriv.schema import Kind, Schema
+from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
+from dipriv.sources.privacy_unit import PrivacyUnit
+
+if TYPE_CHECKING:
+    from dipriv.ledger import Ledger
+
+DEFAULT_HOLDOUT = 0.25
+"""The share of rows that is held out by default, where a hold-out is used."""
+DEFAULT_ROWS_PER_UNIT = 10
+LARGE_EPSILON = 10.0
+"""Beyond that a release protects little: e^10 is 22,026."""
+ReferenceLike = str | ReferenceSpec | None
+KernelLike = str | KernelSpec
+SchemaLike = Schema | Mapping[str, Kind] | None
+
+
+class OptionTypes(TypedDict, total=False):
+    """The types of the options of `dipriv.privatize`, for editors and type checkers."""
+
+    reference: ReferenceLike
+    kernel: KernelLike
+    schema: SchemaLike
+    columns: Sequence[str] | None
+    drop: Sequence[str]
+    keep: Sequence[str]
+    holdout: float | None
+    split: Split | None
+    public: Any
+    unit: str | None
+    rows_per_unit: int | None
+    target: str | None
+    reference_share: float | None
+    strict: bool
+    ledger: Ledger | str | Path | None
+    dataset: str | None
+    seed: Seed
+
+
+@dataclass(frozen=True)
+class ReleaseOptions:
+    """What is asked for; the meaning of each option is that of `dipriv.privatize`.
+
+    >>> ReleaseOptions(1.0, public=[], holdout=0.3)
+    Traceback (most recent call last):
+    ...
+    dipriv.errors.InputError: holdout is given with a public table, where nothing is held out.
+    Leave holdout out.
+    """
+
+    epsilon: float
+    reference: ReferenceLike = None
+    kernel: KernelLike = "optimal"
+    schema: SchemaLike = field(default=None, repr=False)
+    columns: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    holdout: float | None = None
+    split: Split | None = None
+    public: Any = field(default=None, repr=False)
+    unit: str | None = None
+    rows_per_unit: int | None = None
+    target: str | None = None
+    reference_share: float | None = None
+    strict: bool = False
+    ledger: Ledger | str | Path | None = None
+    dataset: str | None = None
+    seed: Seed = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        source(self.seed)
+        self._check_reference()
+        self._check_holdout()
+        self._check_columns()
+        if self.unit is None and self.rows_per_unit is not None:
+            raise InputError("rows_per_unit is given without a unit.", "Give unit, too, or leave rows_per_unit out.")
+        if self.unit is not None and self.spec.source == "groups":
+            raise InputError("a unit is given with a reference per group.", "Use one of them.")
+        _ = self.privacy_unit, self.kernel_spec
+        if self.dataset is not None and self.ledger is None:
+            raise InputError(
+                "dataset is given without a ledger: the release would not be counted.",
+                "Give the ledger, too (ledger=...), or leave dataset out.",
+            )
+        if self.ledger is not None and (self.split is not None or self.spec.source == "groups"):
+            raise InputError(
+                "a ledger keeps the hold-out of its data sets itself.", "Leave split and references per group out."
+            )
+
+    @cached_property
+    def spec(self) -> ReferenceSpec:
+        """The reference that is asked for: a public table has the empirical one, else it is learned privately."""
+        if isinstance(self.reference, str):
+            return self._named(self.reference)
+        if self.reference is not None:
+            if isinstance(self.reference, type) or not hasattr(self.reference, "kinds"):
+                raise InputError(f"expected a reference, got {type(self.reference).__name__}.", _REFERENCES)
+            return self.reference
+        return Empirical() if self.public is not None else self._private()
+
+    @cached_property
+    def kernel_spec(self) -> KernelSpec:
+        """The kernel that is asked for."""
+        if self.kernel == "optimal":
+            return Optimal()
+        if self.kernel == "laplace":
+            return Laplace()
+        if isinstance(self.kernel, str):
+            raise InputError(f"kernel={self.kernel!r} is unknown.", _KERNELS)
+        if isinstance(self.kernel, type) or not hasattr(self.kernel, "build"):
+            raise InputError(f"expected a kernel, got {type(self.kernel).__name__}.", _KERNELS)
+        return self.kernel
+
+    @cached_property
+    def privacy_unit(self) -> PrivacyUnit | None:
+        """Whose rows share ε, if not each row has its own."""
+        if self.unit is None:
+            return None
+        most = DEFAULT_ROWS_PER_UNIT if self.rows_per_unit is None else self.rows_per_unit
+        return PrivacyUnit(self.unit, most)
+
+    @property
+    def row_epsilon(self) -> float:
+        """The ε of one row: all of it, or its part of the unit's."""
+        return self.epsilon if self.privacy_unit is None else self.privacy_unit.row_epsilon(self.epsilon)
+
+    @property
+    def uses_holdout(self) -> bool:
+        """Whether the reference comes from rows that are held out: a private one only if that is asked for."""
+        if self.public is not None or self.spec.source == "nothing":
+            return False
+        return self.spec.source != "private" or self.holdout is not None or self.split is not None
+
+    @property
+    def groups(self) -> GroupHoldout | None:
+        """The hold-out of a reference per group."""
+        spec: Any = self.spec
+        return GroupHoldout(spec.by, spec.first, spec.pick) if spec.source == "groups" else None
+
+    @property
+    def split_by(self) -> str | None:
+        """The column that decides which rows are held out together."""
+        return self.split.by if self.split is not None else self.unit
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Columns that decide which rows are selected; they are not privatized."""
+        by = self.groups.by if self.groups is not None else None
+        asked = (self.unit, self.split.by if self.split is not None else None, by)
+        return tuple(dict.fromkeys(name for name in asked if name is not None))
+
+    def bits(self) -> Bits:
+        """The random bits of one release: secure ones, or those of the seed."""
+        return source(self.seed)
+
+    def privatized(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The columns to privatize among those of a table, in the order of `columns`, else of the table."""
+        for where in ("columns", "drop", "keep"):
+            check_names(getattr(self, where) or (), names, where)
+        check_names([name for name in (self.unit,) if name is not None], names, "unit")
+        if self.split is not None and self.split.by is not None:
+            check_names([self.split.by], names, "the split")
+        aside = {*self.keep, *self.drop, *self.keys}
+        found = tuple(name for name in self.columns or names if name not in aside)
+        if not found:
+            raise InputError(
+                "no column is left to privatize.", "Name fewer columns in keep or drop, or more in columns."
+            )
+        return found
+
+    def declared(self, privatized: Sequence[str], names: Sequence[str]) -> Schema:
+        """The declared kinds of the privatized columns; a schema may describe other columns of the table as well."""
+        schema = self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
+        check_names(schema, names, "the schema")
+        return Schema({name: kind for name, kind in schema.items() if name in privatized})
+
+    def warn(self) -> None:
+        """Issue a `PrivacyWarning` for each option that takes protection away."""
+        if self.seed is not None:
+            _warn("the release is seeded and NOT PRIVATE: whoever knows the seed can undo the noise.")
+        if self.keep:
+            _warn(f"columns passed through unprotected: {', '.join(map(repr, self.keep))}.")
+        if self.epsilon > LARGE_EPSILON:
+            _warn(f"ε = {self.epsilon:g} is beyond {LARGE_EPSILON:g} and protects little.")
+
+    def _named(self, name: str) -> ReferenceSpec:
+        if name == "private":
+            return self._private()
+        if name == "holdout":
+            return Empirical()
+        raise InputError(f"reference={name!r} is unknown.", _REFERENCES)
+
+    def _private(self) -> Private:
+        return Private(self.target, self.reference_share, self.strict)
+
+    def _check_reference(self) -> None:
+        given = [name for name in ("target", "reference_share", "strict") if getattr(self, name) not in (None, False)]
+        own = self.reference is not None and not isinstance(self.reference, str)
+        if given and (own or self.spec.source != "private"):
+            raise InputError(
+                f"{given[0]} is given, but the reference is not {'made from options' if own else 'private'}.",
+                "Leave it out, or use the private reference: reference=Private(...) takes it, too."
+                if own
+                else "Leave it out, or use the private reference.",
+            )
+        if self.public is None:
+            return
+        if self.reference in ("private", "holdout") or self.spec.source in ("private", "groups"):
+            raise InputError(
+                "a public table is given with a reference that is not fitted on it.",
+                "Leave reference out, or use Empirical() or Parametric(...); or leave public out.",
+            )
+        if self.spec.source != "rows":
+            raise InputError(
+                f"a public table is given, but the reference ({self.spec.describe()}) is not fitted on one.",
+                "Leave public out, or use the Empirical or Parametric reference.",
+            )
+
+    def _check_holdout(self) -> None:
+        if self.holdout is not None:
+            check_holdout(self.holdout)
+        if self.split is not None and not isinstance(self.split, Split):
+            raise InputError(
+                f"expected a split, got {type(self.split).__name__}.",
+                "Give the split of an earlier release, or Split.new().",
+            )
+        if self.holdout is not None and self.split is not None:
+            raise InputError("holdout and split are both given.", "A split has its own share: leave holdout out.")
+        for name in ("holdout", "split"):
+            if getattr(self, name) is None:
+                continue
+            if self.public is not None:
+                raise InputError(
+                    f"{name} is given with a public table, where nothing is held out.", f"Leave {name} out."
+                )
+            if self.spec.source == "nothing":
+                raise InputError(
+                    f"{name} is given, but nothing is held out with this reference ({self.spec.describe()}).",
+                    f"Leave {name} out.",
+                )
+        if self.unit is not None and self.split is not None and self.split.by != self.unit:
+            raise InputError(
+                f"the split does not keep the rows of one {self.unit!r} on one side.",
+                f"Use Split.new(by={self.unit!r}), or leave split out.",
+            )
+
+    def _check_columns(self) -> None:
+        lists = {name: getattr(self, name) for name in ("columns", "drop", "keep") if getattr(self, name) is not None}
+        for where, names in lists.items():
+            if isinstance(names, str):
+                raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{names!r}].")
+        if self.columns is not None and self.drop:
+            raise InputError("columns and drop are both given.", "Name the columns to release, or those to leave out.")
+        if both := set(self.columns or ()) & set(self.keep):
+            raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
+        if both := set(self.drop) & {*self.keep, *self.keys}:
+            raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
+
+
+_REFERENCES = 'Use "private", "holdout", or Private, Known, Empirical, Parametric or Grouped from dipriv.references.'
+_KERNELS = 'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.'
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, PrivacyWarning, stacklevel=4)

@@ -1,0 +1,179 @@
+"""What a release gives: the publishable part, and the secrets apart from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dipriv._arrays import Mask
+from dipriv.errors import InputError
+from dipriv.guarantee import Guarantee
+from dipriv.release.accounting import Receipt
+from dipriv.release.fidelity import expected_fidelity
+from dipriv.schema import Schema
+from dipriv.sources.protocol import ReleaseJob
+from dipriv.sources.spark import is_spark_frame
+from dipriv.sources.stream import ReleasedBatches
+
+if TYPE_CHECKING:
+    from dipriv.release.fitting import FittedMechanism
+    from dipriv.sources.holdout import Split
+    from dipriv.sources.protocol import RowSelection
+
+Data = TypeVar("Data")
+
+
+def is_lazy(data: object) -> bool:
+    """Whether rows are made later by somebody who reports it: a Spark DataFrame, or a job for tables to come."""
+    return is_spark_frame(data) or isinstance(data, ReleaseJob)
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows were read, held out, dropped by contribution bounding, and released."""
+
+    read: int
+    held_out: int = 0
+    dropped: int = 0
+    released: int = 0
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file or folder that released rows were written to."""
+
+    path: Path | None
+    """None for the standard output."""
+    formulas: dict[str, int] = field(default_factory=dict)
+    """How many released texts of a column a spreadsheet would take for formulas; a fact about the release."""
+    escaped: bool = False
+    """Whether these have an apostrophe before them."""
+    sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
+    """Matching rows of the private table and of the release, for a report: private."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleaseSecrets:
+    """What must not be published: the split's key, who was released, the fitted mechanism with its reference.
+
+    Printing shows nothing of it. It is pickled or copied only when asked: `pickle.dumps(secrets.picklable())`.
+    """
+
+    split: Split | None = None
+    """The hold-out's fixed assignment, to be used again for any further release of the same table."""
+    mechanism: FittedMechanism | None = None
+    _selection: RowSelection | None = None
+    _may_be_pickled: bool = False
+
+    @property
+    def released(self) -> Mask:
+        """Marks the rows of an input in memory that were released."""
+        selection = self._selection
+        if selection is None:
+            raise InputError("which rows were released is not known here.", "Release a table in memory.")
+        held = np.zeros(selection.n_rows, dtype=bool) if selection.held_out is None else selection.held_out
+        if selection.split is not None and selection.held_out is None:
+            raise InputError("which rows were released is not known here.", "Release a table in memory.")
+        return ~held if selection.within_bound is None else ~held & selection.within_bound
+
+    @property
+    def row_positions(self) -> NDArray[np.intp]:
+        """The positions in the input of the released rows."""
+        return np.flatnonzero(self.released)
+
+    def picklable(self) -> ReleaseSecrets:
+        """The same secrets, in an object that pickle takes: whoever has the pickle has the secrets."""
+        return ReleaseSecrets(self.split, self.mechanism, self._selection, _may_be_pickled=True)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self._may_be_pickled:
+            raise TypeError("secrets of a release are pickled or copied only when asked: secrets.picklable()")
+        return super().__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        return "ReleaseSecrets(not shown)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Generic[Data]):
+    """A released table and what is guaranteed about it: all of it may be published, but for `secrets`.
+
+    `data` has the type of the table that was given; for files, streams and lazy queries it is `ReleasedBatches`, for
+    Spark a lazy DataFrame. `schema` is what each column was taken as. A pickle or a copy has no secrets.
+    """
+
+    data: Data
+    guarantee: Guarantee
+    schema: Schema
+    rows: RowCounts
+    declared: tuple[str, ...] = ()
+    dataset: str | None = None
+    _secrets: ReleaseSecrets | None = field(default=None)
+    written: Written | None = None
+    """Where the rows were written, if they were."""
+    _receipt: Receipt | None = field(default=None)
+
+    def settle(self) -> None:
+        """Commit the release if its rows are there; rows that are made later commit it themselves."""
+        if self._receipt is None or is_lazy(self.data):
+            return
+        if isinstance(self.data, ReleasedBatches):
+            self.data.notify(self._receipt.commit, self._receipt.fail)
+        else:
+            self._receipt.commit(self.n_rows)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are released."""
+        return self.rows.released
+
+    @property
+    def secrets(self) -> ReleaseSecrets:
+        """The split, the fitted mechanism, and which rows were released: not for publication."""
+        if self._secrets is None:
+            raise InputError("this release was pickled or copied, and has no secrets.", "Use the original.")
+        return self._secrets
+
+    @cached_property
+    def fidelity(self) -> dict[str, float]:
+        """{column: expected correlation of released with true values}, from reference and kernel alone.
+
+        For categories it is agreement beyond chance, Cohen's kappa. It does not depend on the released rows and may be
+        published with them: analysts need it to correct attenuation (docs/guide.md).
+        """
+        mechanism = None if self._secrets is None else self._secrets.mechanism
+        return {} if mechanism is None else expected_fidelity(mechanism)
+
+    def write(
+        self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False
+    ) -> Written:
+        """Write the released rows, and the guarantee beside them as PATH.dipriv.json: whole or not at all.
+
+        Parameters
+        ----------
+        path : a file whose name tells its format; for Spark a folder.
+        force : replace what is there.
+        format : the format, if the name does not tell it.
+        escape_formulas : in text files, put ' before texts that a spreadsheet would run.
+
+        Raises
+        ------
+        InputError : the file exists, or its format cannot hold the columns.
+        StorageError : the file cannot be written.
+        """
+        from dipriv.release.writing import write_release
+
+        return write_release(self, path, force=force, format=format, escape_formulas=escape_formulas)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt")}
+        return kept | {"fidelity": self.fidelity, "_secrets": None, "_receipt": None}
+
+    def __repr__(self) -> str:
+        return f"Release({self.n_rows} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"

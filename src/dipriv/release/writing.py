@@ -1,0 +1,108 @@
+"""Released rows into a file or a folder, with the guarantee beside them, whatever source they come from."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dipriv._sinks import FileSink, FolderSink
+from dipriv._tables import frames
+from dipriv._version import __version__
+from dipriv.errors import InputError
+from dipriv.release.accounting import Receipt
+from dipriv.release.result import Release, Written
+from dipriv.sources.spark import is_spark_frame
+from dipriv.sources.stream import ReleasedBatches
+
+SAMPLE_ROWS = 200_000
+"""How many matching rows of table and release are kept for a report, at most about."""
+
+
+def write_release(
+    release: Release[Any], path: str | Path, *, force: bool, format: str | None, escape_formulas: bool
+) -> Written:
+    """Write a release that was made; see `Release.write`."""
+    sink: FileSink | FolderSink
+    if is_spark_frame(release.data):
+        if format is not None or escape_formulas:
+            raise InputError(
+                "format and escape_formulas have no meaning for Parquet, which Spark writes.", "Leave out."
+            )
+        sink = FolderSink.at(path, force=force)
+    else:
+        sink = FileSink.at(path, format, force=force, escape_formulas=escape_formulas)
+    with sink:
+        return deliver(release, sink)
+
+
+def deliver(release: Release[Any], sink: FileSink | FolderSink, *, sample: bool = False) -> Written:
+    """Write the rows into an open sink, commit it with its sidecar, then commit the release in the ledger."""
+    receipt = release._receipt or Receipt(release.guarantee.epsilon)
+    with receipt.failing():
+        if isinstance(sink, FolderSink):
+            written = _into_folder(release, sink)
+        else:
+            written = _into_file(release, sink, sample)
+        receipt.commit(release.n_rows)
+    return written
+
+
+def _into_folder(release: Release[Any], sink: FolderSink) -> Written:
+    from dipriv.sources.spark.frame import worker_errors
+
+    with worker_errors():
+        release.data.write.option("compression", "zstd").parquet(f"file://{sink.part}")
+    sink.check_written(release.n_rows)
+    sink.commit(sidecar_text(release))
+    return Written(sink.path)
+
+
+def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:
+    rate = min(1.0, SAMPLE_ROWS / max(1, release.n_rows))
+    picks = np.random.default_rng(0)
+    before: list[pa.Table] = []
+    after: list[pa.Table] = []
+    if isinstance(release.data, ReleasedBatches):
+        for private, released in release.data.pairs():
+            _write(sink, released)
+            if sample:
+                picked = pa.array(picks.random(private.rows) < rate)
+                before.append(private.selected_rows().select(released.column_names).filter(picked))
+                after.append(released.filter(picked))
+    else:
+        _write(sink, pa.Table.from_batches([frames.read(release.data).batch()]))
+    formulas = dict(sink.formulas)
+    sink.commit(sidecar_text(release, formulas, sink.escape_formulas))
+    pair = (pa.concat_tables(before), pa.concat_tables(after)) if sample else None
+    return Written(sink.path, formulas, sink.escape_formulas, pair)
+
+
+def _write(sink: FileSink, table: pa.Table) -> None:
+    for batch in table.to_batches():
+        sink.write(batch)
+
+
+def sidecar_text(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> str:
+    """The content of the file beside an output: nothing private is in it."""
+    plain: dict[str, Any] = {"formulas": {"texts": formulas, "escaped": escaped}} if formulas else {}
+    plain |= {
+        "dipriv": __version__,
+        "guarantee": release.guarantee.to_dict(),
+        "rows": {"read": release.rows.read, "cut": release.rows.dropped, "released": release.rows.released},
+        "columns": column_kinds(release),
+        "fidelity": {name: None if math.isnan(kept) else kept for name, kept in release.fidelity.items()},
+        "dataset": release.dataset,
+    }
+    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+
+def column_kinds(release: Release[Any]) -> dict[str, str]:
+    """{column: what it was taken as}."""
+    return {
+        name: kind.name + (" (declared)" if name in release.declared else "") for name, kind in release.schema.items()
+    }
