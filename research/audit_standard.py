@@ -111,6 +111,6 @@ def _fit(recipe: FittableSpec, table: pa.Table) -> Make:
 
 def _private(kernel: KernelSpec, epsilon: float, table: pa.Table) -> FittedMechanism:
     release = privatize(table, 2 * epsilon, reference=Private(reference_share=0.5), kernel=kernel, seed=SEED)
-    if release.fitted is None:
+    if release.secrets.mechanism is None:
         raise AssertionError("a release by a private reference has one")
-    return release.fitted
+    return release.secrets.mechanism

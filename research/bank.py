@@ -137,7 +137,7 @@ def _exposure(setting: str, seed: np.random.SeedSequence) -> Values:
         for share in HOLDOUTS:
             rng = child(seed, "exposure", share, epsilon)
             release = privatize(rows, epsilon, reference=Empirical(), kernel="laplace", holdout=share, seed=rng)
-            released, held = as_text(release.data), ~release.released
+            released, held = as_text(release.data), ~release.secrets.released
             told = f"hold {share:.0%}"
             copies = np.isin(released, people[held]).mean()
             verbatim = np.isin(people[held & unique], released).mean()

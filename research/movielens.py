@@ -150,7 +150,7 @@ def errors(pairs: FloatArray, ratings: FloatArray, seed: np.random.SeedSequence)
 
     def errors_of(release: Release) -> tuple[float, float]:
         """As predicted from the released ratings, and corrected for what the noise takes from each."""
-        guess, slope = guesses(x[release.rows], release.data[:, 0])
+        guess, slope = guesses(x[release.secrets.row_positions], release.data[:, 0])
         (fidelity,), mean = release.fidelity.values(), release.data.mean()
         return rms(guess), rms(mean + slope / fidelity * (guess - mean))
 
@@ -161,7 +161,7 @@ def errors(pairs: FloatArray, ratings: FloatArray, seed: np.random.SeedSequence)
             release = privatize(z[:, None], epsilon, reference="holdout", kernel="laplace", holdout=share, seed=rng)
             measured[f"DIP {hold}", epsilon], corrected = errors_of(release)
             if share == OPTIMAL_HOLDOUT:
-                rng, split = child(seed, "DIP optimal", share, epsilon), release.split
+                rng, split = child(seed, "DIP optimal", share, epsilon), release.secrets.split
                 best = privatize(z[:, None], epsilon, reference="holdout", kernel="optimal", split=split, seed=rng)
                 measured[f"DIP, corrected {hold}", epsilon] = corrected
                 measured[f"DIP optimal {hold}", epsilon], corrected = errors_of(best)

@@ -37,7 +37,7 @@ def run(setting: Setting) -> dict[str, Any]:
         a = np.random.default_rng(seed).permutation(len(frame)) < len(frame) // 2
         halves.append(compare(people, unique, a, ours(frame[a].reset_index(drop=True), setting)(seed)))
         held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", seed=seed)
-        control.append(compare(people, unique, ~np.asarray(held.released), held.data))
+        control.append(compare(people, unique, ~np.asarray(held.secrets.released), held.data))
         say(f"verbatim: seed {seed}: all {every[-1]:.4f}, halves {halves[-1]}, hold-out {control[-1]}")
     return {
         "rows": len(frame),

@@ -78,7 +78,7 @@ def test_each_group_follows_its_own_distribution() -> None:
     assert abs(spread.mean() - 1.0) > tolerance  # control
     assert spread.abs().max() < 8  # a shared reference would be off by thousands
     pooled = dipriv.privatize(table[["z"]], 1.0, reference="holdout", seed=8)
-    assert (pooled.data["z"] - 10.0 * who[pooled.rows]).abs().max() > 1000  # control
+    assert (pooled.data["z"] - 10.0 * who[pooled.secrets.row_positions]).abs().max() > 1000  # control
 
 
 def test_a_parametric_reference_uses_the_hold_outs_estimate() -> None:
@@ -86,7 +86,7 @@ def test_a_parametric_reference_uses_the_hold_outs_estimate() -> None:
     table = pd.DataFrame({"z": np.random.default_rng(9).normal(5.0, 1.0, n)})
     recipe = Parametric("norm", fixed={"scale": 1.0})
     release = dipriv.privatize(table, 1.0, reference=recipe, holdout=0.5, seed=10)
-    estimate = table["z"].to_numpy()[np.setdiff1d(np.arange(n), release.rows)].mean()
+    estimate = table["z"].to_numpy()[np.setdiff1d(np.arange(n), release.secrets.row_positions)].mean()
     law = stats.norm(estimate, 1.0)
     distance = stats.kstest(release.data["z"], law.cdf).statistic
     assert distance < dkw(len(release.data))

@@ -64,7 +64,7 @@ def test_a_normal_sample_stays_one(epsilon: float) -> None:
     assert ks(spread, stats.chi2(3)) < dkw(N)
     assert ks(1.05 * spread, stats.chi2(3)) > dkw(N)  # control
     if epsilon < 200:
-        assert isinstance(release.fitted and release.fitted.kernel, JointKernel)
+        assert isinstance(release.secrets.mechanism and release.secrets.mechanism.kernel, JointKernel)
 
 
 # a private reference
@@ -116,7 +116,7 @@ def test_rows_of_a_private_reference_stay_rows_of_it(epsilon: float) -> None:
 
     Columns by two DKW bounds; pairs by the mean products of their places among a third sample, with standard errors.
     """
-    found = dipriv.privatize(FRAME, epsilon, kernel="optimal", seed=5).fitted
+    found = dipriv.privatize(FRAME, epsilon, kernel="optimal", seed=5).secrets.mechanism
     assert found is not None
     mechanism = compose([column.codec for column in found.columns], found.reference, found.kernel, found.order)
     private = from_reference(found, 6)

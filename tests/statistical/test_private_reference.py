@@ -57,11 +57,11 @@ def test_a_continuous_column_keeps_its_distribution(name: str) -> None:
     z = CONTINUOUS[name]
     frame = pd.DataFrame({"z": z})
     dip = dipriv.DIP(1.0, seed=1).fit(frame)
-    column = dip.fitted_.columns[0]
+    column = dip.mechanism_.columns[0]
 
     def error(values: NDArray[np.float64]) -> float:
         cells = column.cells(tables.read(pd.DataFrame({"z": values})))
-        return ks_uniform(dip.fitted_.reference.to_uniform(column.codec.encode(cells, draws(2, N)))[:, 0])
+        return ks_uniform(dip.mechanism_.reference.to_uniform(column.codec.encode(cells, draws(2, N)))[:, 0])
 
     allowed = reference_error(1.0, len(getattr(column.codec, "starts", ()))) / N
     assert error(z) < allowed

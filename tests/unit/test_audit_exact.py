@@ -70,7 +70,7 @@ def test_columns_add_up_to_the_row() -> None:
     rng = np.random.default_rng(1)
     table = pa.table({"a": rng.choice(list("xyz"), 500), "b": rng.integers(0, 4, 500)})
     kernel = dipriv.kernels.OptimalColumns({"a": 3})
-    fitted = dipriv.privatize(table, 1.0, reference="holdout", kernel=kernel, seed=2).fitted
+    fitted = dipriv.privatize(table, 1.0, reference="holdout", kernel=kernel, seed=2).secrets.mechanism
     assert fitted is not None
     *columns, row = exact_epsilon(replace(fitted, kernel=kernel.build(1.0, ["a", "b"])))
     assert [column.claimed for column in columns] == [0.75, 0.25]

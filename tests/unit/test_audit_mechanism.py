@@ -142,9 +142,9 @@ EVERY_TYPE = pa.table(
 )
 def test_every_type_can_be_audited(column: str, reference: str) -> None:
     release = dipriv.privatize(EVERY_TYPE.select([column]), 2.0, reference=reference, seed=6)
-    assert release.fitted is not None
-    claimed = release.fitted.kernel.epsilon
-    bound = audit_rows(release.fitted, claimed, draws=10_000, confidence=SURE, seed=6)
+    assert release.secrets.mechanism is not None
+    claimed = release.secrets.mechanism.kernel.epsilon
+    bound = audit_rows(release.secrets.mechanism, claimed, draws=10_000, confidence=SURE, seed=6)
     assert 0.4 * claimed < bound.lower <= claimed  # 10,000 draws at this confidence tell about half
     assert "SECRET" not in bound.event
 
@@ -158,7 +158,7 @@ def test_groups_and_dummies_can_be_audited(kernel: str) -> None:
         (grouped, {"reference": reference}),
         (EVERY_TYPE.select(["text"]), {"reference": "holdout", "schema": dummies}),
     ):
-        fitted = dipriv.privatize(table, 2.0, kernel=kernel, seed=7, **options).fitted
+        fitted = dipriv.privatize(table, 2.0, kernel=kernel, seed=7, **options).secrets.mechanism
         assert fitted is not None
         assert not audit_rows(fitted, 2.0, draws=10_000, confidence=SURE, seed=7).exceeded
 

@@ -628,9 +628,9 @@ def test_what_a_table_is_promised(method: Any) -> None:
     assert said.protects == ("the table as a whole" if whole else "every row")
     assert said.unit == ("the whole table" if whole else "one row")
     assert said.neighbours == ("any two tables" if whole else "replace one row")
-    assert release.released.all()
-    assert len(release.rows) == len(ARRAY)
-    assert release.split is None
+    assert release.secrets.released.all()
+    assert len(release.secrets.row_positions) == len(ARRAY)
+    assert release.secrets.split is None
     seen = naive(ARRAY, 2.0, method=method, bounds="sample", seed=1).guarantee
     assert any("read from the private rows: nothing is promised" in text for text in seen.conditions)
     assert not any("public" in text for text in seen.conditions if text != checks.FLOATING)

@@ -66,8 +66,8 @@ def bound(sd: float, n: int, drawn: int | None, tests: int = 1) -> float:
 
 
 def fitted_of(release: dipriv.Release) -> FittedMechanism:
-    assert release.fitted is not None
-    return release.fitted
+    assert release.secrets.mechanism is not None
+    return release.secrets.mechanism
 
 
 # known laws: the table is drawn from the law itself
@@ -348,7 +348,7 @@ def test_measures_of_cells() -> None:
 
 def test_a_release_without_a_mechanism_promises_nothing() -> None:
     release = dipriv.privatize(FRAME[["real"]], 1.0, kernel="laplace", seed=1)
-    assert dipriv.Release(release.data, release.guarantee, release.schema, release.released).fidelity == {}
+    assert dipriv.Release(release.data, release.guarantee, release.schema, release.secrets.released).fidelity == {}
 
 
 # attenuation

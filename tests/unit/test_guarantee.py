@@ -28,7 +28,7 @@ def test_a_public_table_protects_every_row() -> None:
     release = dipriv.privatize(FRAME, 1.0, public=FRAME, reference=Empirical(), keep=["who"])
     assert release.guarantee.protects == "every row"
     assert len(release.data) == len(FRAME)
-    assert release.split is None
+    assert release.secrets.split is None
     assert any("'who'" in condition for condition in release.guarantee.conditions)
     assert any("categories" in condition for condition in release.guarantee.conditions)
 
@@ -79,10 +79,10 @@ def test_words_and_reprs_show_no_cell() -> None:
     frame = pd.DataFrame({"a": [918273.0, 918274.0] * 50, "b": ["sesame", "open"] * 50})
     release = dipriv.privatize(frame, 1.0, reference="holdout")
     dip = dipriv.DIP(1.0, reference="holdout").fit(frame)
-    shown = "".join(map(repr, (release, release.schema, dip, dip.fitted_, dip.fitted_.columns, dip.fitted_.reference)))
+    shown = "".join(map(repr, (release, release.schema, dip, dip.mechanism_, dip.mechanism_.columns, dip.mechanism_.reference)))
     shown += str(release.guarantee)
     numbers = pd.DataFrame({"c": 918273 + np.arange(200), "d": np.where(np.arange(200) % 9 == 0, np.nan, 918274.5)})
     numbers["d"] += np.random.default_rng(0).random(200) * 1e-3
-    fitted = dipriv.DIP(1.0, reference="holdout").fit(numbers).fitted_
+    fitted = dipriv.DIP(1.0, reference="holdout").fit(numbers).mechanism_
     shown += "".join(map(repr, [fitted, *(column.codec for column in fitted.columns), fitted.reference.guide]))
     assert not any(secret in shown for secret in ("91827", "sesame", "open"))

@@ -450,7 +450,7 @@ def test_a_guide_in_the_file_leads_nowhere(exported: dict[str, bytes]) -> None:
 
 def test_many_levels_take_no_matrix(exported: dict[str, bytes]) -> None:
     many = pd.DataFrame({"x": [f"l{i % 2000}" for i in range(6000)]})
-    fitted = dipriv.DIP(1.0, public=many).fit(many).fitted_
+    fitted = dipriv.DIP(1.0, public=many).fit(many).mechanism_
     laplace = replace(fitted, kernel=local.read(exported["gamma"]).fitted.kernel)
     with little():
         released = local.read(saved(laplace, local.read(exported["gamma"]).guarantee)).privatize(many)

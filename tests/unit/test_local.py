@@ -95,7 +95,7 @@ def test_loading_gives_the_same_mechanism(tmp_path: Path, recipe: Known | Parame
     dip.export_local(tmp_path / "r.dipriv")
     local = dipriv.load_local(tmp_path / "r.dipriv", seed=5)
     assert not local.guarantee.secure_randomness
-    expected = dip.fitted_.release(frames.read(frame), (), bits.source(5))
+    expected = dip.mechanism_.release(frames.read(frame), (), bits.source(5))
     pd.testing.assert_frame_equal(local.privatize(frame), expected)
 
 

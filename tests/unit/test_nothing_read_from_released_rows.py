@@ -99,7 +99,7 @@ def test_an_exported_reference_has_the_public_tables_labels_only(tmp_path: Path)
         manifest = archive["manifest"].tobytes()
     assert b"SECRET" not in manifest
     assert b"other" not in manifest
-    assert "SECRET" not in repr(dip.fitted_)
+    assert "SECRET" not in repr(dip.mechanism_)
     assert dip.transform(private)["label"].dtype == private["label"].dtype
     assert dipriv.load_local(tmp_path / "reference").privatize({"label": "x", "text": "a"})["label"] in ("x", "y")
 

@@ -144,7 +144,7 @@ def test_with_a_known_law_the_rows_have_no_say(law: Any, kind: type | None) -> N
         dipriv.privatize(pd.DataFrame(z, columns=names(width)), 1.5, reference=Known(law), kernel="optimal", seed=seed)
         for seed, z in enumerate(tables)
     ]
-    found = [release.fitted.kernel for release in kernels if release.fitted is not None]
+    found = [release.secrets.mechanism.kernel for release in kernels if release.secrets.mechanism is not None]
     assert kind is None or all(isinstance(kernel, kind) for kernel in found)
     assert numbers_in(found[0]) == numbers_in(found[1]) == numbers_in(found[2])
     other = Optimal().build(1.6, names(width))
@@ -168,7 +168,7 @@ def test_with_a_learned_reference_the_kernel_is_a_function_of_it(reference: str,
     frame = pd.DataFrame(
         {"real": rng.normal(size=3000), "count": rng.poisson(3, 3000), "label": rng.choice(["a", "b", "c"], 3000)}
     )[columns]
-    fitted = dipriv.privatize(frame, 3.0, reference=reference, kernel="optimal", seed=3).fitted
+    fitted = dipriv.privatize(frame, 3.0, reference=reference, kernel="optimal", seed=3).secrets.mechanism
     assert fitted is not None
     bare = [replace(column, facts=Nothing(), labels=None) for column in fitted.columns]  # type: ignore[arg-type]
     margins = coordinates_of(bare, fitted.reference, fitted.order)
@@ -179,7 +179,7 @@ def test_with_a_learned_reference_the_kernel_is_a_function_of_it(reference: str,
 
 
 def fitted_by(frame: pd.DataFrame, epsilon: float, **options: Any) -> FittedMechanism:
-    found = dipriv.privatize(frame, epsilon, seed=1, **options).fitted
+    found = dipriv.privatize(frame, epsilon, seed=1, **options).secrets.mechanism
     assert found is not None
     return found
 
@@ -374,8 +374,8 @@ def test_a_learned_reference_does_not_surprise_the_check() -> None:
         release = dipriv.privatize(
             frame[[name]], 1.0, reference=Private(), kernel=kernel, schema={name: schema[name]}, seed=seed
         )
-        assert isinstance(release.fitted, FittedMechanism)
-        assert isinstance(release.fitted.kernel, ColumnsKernel)
+        assert isinstance(release.secrets.mechanism, FittedMechanism)
+        assert isinstance(release.secrets.mechanism.kernel, ColumnsKernel)
 
 
 # files
@@ -391,7 +391,7 @@ def export(name: str, path: Path) -> dipriv.DIP:
     recipe, kind = EXPORTED[name]
     kernel = OptimalColumns() if name == "columns" else OptimalJoint()
     dip = dipriv.DIP(2.0, reference=recipe, kernel=kernel).fit(PLAIN)
-    assert isinstance(dip.fitted_.kernel, kind)
+    assert isinstance(dip.mechanism_.kernel, kind)
     dip.export_local(path)
     return dip
 
@@ -417,10 +417,10 @@ def edit(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -
 def test_a_loaded_kernel_releases_the_same_records(name: str, tmp_path: Path) -> None:
     path = tmp_path / "r.dipriv"
     dip = export(name, path)
-    expected = dip.fitted_.release(frames.read(PLAIN), (), bits.source(5))
+    expected = dip.mechanism_.release(frames.read(PLAIN), (), bits.source(5))
     for _ in range(2):
         local = dipriv.load_local(path, seed=5)
-        assert numbers_in(local.fitted.kernel) == numbers_in(dip.fitted_.kernel)
+        assert numbers_in(local.fitted.kernel) == numbers_in(dip.mechanism_.kernel)
         pd.testing.assert_frame_equal(local.privatize(PLAIN), expected)
         record = PLAIN.iloc[0].to_dict()
         assert local.privatize(record) == expected.iloc[0].to_dict()

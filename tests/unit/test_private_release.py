@@ -98,9 +98,9 @@ def test_pandas_keeps_dtypes_index_and_every_row() -> None:
     release = dipriv.privatize(frame, 1.0, seed=1)
     assert release.data.dtypes.equals(frame.dtypes)
     assert release.data.index.equals(frame.index)
-    assert release.released.all()
-    assert release.split is None
-    assert len(release.rows) == N
+    assert release.secrets.released.all()
+    assert release.secrets.split is None
+    assert len(release.secrets.row_positions) == N
     assert set(release.data["city"]) <= {"Bonn", "Köln", "Ulm"}
     assert not release.data.equals(frame)
 
@@ -212,10 +212,10 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     assert release.guarantee.epsilon == 1.0
     assert release.guarantee.protects == "every row"
     assert f"from {held} other rows under the same ε" in release.guarantee.reference
-    assert release.split is not None
-    again = dipriv.privatize(frame, 1.0, split=release.split, seed=2)
-    assert again.rows.tolist() == release.rows.tolist()
-    assert set(release.data.index) == set(frame.index[release.released])
+    assert release.secrets.split is not None
+    again = dipriv.privatize(frame, 1.0, split=release.secrets.split, seed=2)
+    assert again.secrets.row_positions.tolist() == release.secrets.row_positions.tolist()
+    assert set(release.data.index) == set(frame.index[release.secrets.released])
 
 
 @pytest.mark.parametrize("options", [{}, {"holdout": 0.5}], ids=["all rows", "hold-out"])
@@ -223,7 +223,7 @@ def test_rows_of_a_person_share_epsilon(options: dict[str, Any], seen: Seen) -> 
     frame = people().assign(who=np.random.default_rng(1).integers(0, 400, N))
     release = dipriv.privatize(frame, 1.0, unit="who", rows_per_unit=3, seed=1, **options)
     assert "who" not in release.data
-    persons = frame["who"].to_numpy()[release.released]
+    persons = frame["who"].to_numpy()[release.secrets.released]
     assert np.bincount(persons).max() == 3
     plan = seen.plans[0]
     if options:
@@ -231,7 +231,7 @@ def test_rows_of_a_person_share_epsilon(options: dict[str, Any], seen: Seen) -> 
         assert 3 * Fraction(plan.row_epsilon) <= 1
         assert plan.reference_epsilon == Fraction(plan.row_epsilon)
         assert not set(persons) & set(
-            frame["who"].to_numpy()[~release.released & np.isin(frame["who"], persons, invert=True)]
+            frame["who"].to_numpy()[~release.secrets.released & np.isin(frame["who"], persons, invert=True)]
         )
     else:
         assert 3 * (plan.reference_epsilon + Fraction(plan.row_epsilon)) <= 1
@@ -582,7 +582,7 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, options: dic
         assert released.equals(same.data)
     extra = (TYPES_READ,) if extension.startswith("csv") else ()
     assert done.guarantee == replace(same.guarantee, conditions=(*same.guarantee.conditions, *extra))
-    assert (done.rows, done.released) == (N, len(same.rows))
+    assert (done.secrets.row_positions, done.released) == (N, len(same.secrets.row_positions))
 
 
 @pytest.mark.parametrize("batch", [23, 100_000])
@@ -651,7 +651,7 @@ def test_a_private_reference_may_be_exported(tmp_path: Path) -> None:
     dip = dipriv.DIP(1.0, reference=Private(target="pay"), seed=3).fit(frame)
     dip.export_local(tmp_path / "reference")
     local = dipriv.load_local(tmp_path / "reference", seed=5)
-    expected = dip.fitted_.release(tables.read(frame), (), source(5))
+    expected = dip.mechanism_.release(tables.read(frame), (), source(5))
     pd.testing.assert_frame_equal(local.privatize(frame), expected)
     record = {name: value.item() if hasattr(value, "item") else value for name, value in frame.iloc[5].items()}
     released = local.privatize(record | {"born": dt.datetime(2000, 1, 1)})
@@ -664,7 +664,7 @@ def test_every_sort_of_reference_survives_the_file(columns: list[str], tmp_path:
     dip = dipriv.DIP(1.0, seed=3).fit(frame)
     dip.export_local(tmp_path / "reference")
     local = dipriv.load_local(tmp_path / "reference", seed=5)
-    expected = dip.fitted_.release(tables.read(frame), (), source(5))
+    expected = dip.mechanism_.release(tables.read(frame), (), source(5))
     pd.testing.assert_frame_equal(local.privatize(frame), expected)
 
 
@@ -682,7 +682,7 @@ def test_an_exported_file_has_no_cell_but_what_the_reference_holds(tmp_path: Pat
         assert MARKER not in array
         assert code not in array
         assert MARKER * 100 not in array
-    assert not any(isinstance(field, pd.DataFrame) for field in vars(dip.fitted_).values())
+    assert not any(isinstance(field, pd.DataFrame) for field in vars(dip.mechanism_).values())
 
 
 def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) -> None:
@@ -691,7 +691,7 @@ def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) 
     said = dipriv.load_local(tmp_path / "reference").guarantee
     assert said.model == "local"
     assert said.epsilon == pytest.approx(1 / 3)
-    assert said.epsilon == dip.fitted_.kernel.epsilon
+    assert said.epsilon == dip.mechanism_.kernel.epsilon
     assert "local differential privacy" in str(said)
     assert "not among the rows that the reference was learned from, or their ε is added" in str(said)
     assert "the labels met in 'city' are public" in said.conditions

@@ -69,7 +69,7 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, tmp_path: Pa
     assert released.to_pydict() == same.data.to_pydict()
     extra = (TYPES_READ,) if extension.startswith("csv") else ()
     assert done.guarantee == replace(same.guarantee, conditions=(*same.guarantee.conditions, *extra))
-    assert (done.rows, done.released) == (table.num_rows, len(same.rows))
+    assert (done.secrets.row_positions, done.released) == (table.num_rows, len(same.secrets.row_positions))
 
 
 def test_batches_do_not_matter(tmp_path: Path) -> None:

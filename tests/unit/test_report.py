@@ -59,7 +59,7 @@ def pair() -> tuple[pd.DataFrame, dipriv.Release]:
 def compared(pair: tuple[pd.DataFrame, dipriv.Release]) -> Comparison:
     table, release = pair
     return compare(
-        table, release.data, schema=release.schema, rows=release.rows, guarantee=release.guarantee, target="works"
+        table, release.data, schema=release.schema, rows=release.secrets.row_positions, guarantee=release.guarantee, target="works"
     )
 
 
@@ -264,7 +264,7 @@ def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
     release = dipriv.privatize(
         table, 3.0, reference="holdout", public=pd.DataFrame({"x": rng.standard_normal(n)}), seed=12
     )
-    told: dict[str, Any] = {"schema": release.schema, "rows": release.rows}
+    told: dict[str, Any] = {"schema": release.schema, "rows": release.secrets.row_positions}
     kept = release.fidelity
     found = column(compare(table, release.data, fidelity=kept, **told), "x").fidelity[0]
     assert found.value == pytest.approx(np.corrcoef(table["x"], release.data["x"])[0, 1])
@@ -281,7 +281,7 @@ def test_agreement_counts_rows_with_the_same_label(
     table, release = pair
     found = column(compared, "town").fidelity[0]
     assert found.measure == "agreement beyond chance"
-    before, after = table["town"].to_numpy()[release.rows], release.data["town"].to_numpy()
+    before, after = table["town"].to_numpy()[release.secrets.row_positions], release.data["town"].to_numpy()
     assert found.value == pytest.approx(cohen_kappa_score(before, after))
 
 
@@ -299,9 +299,9 @@ def test_rows_are_paired_only_if_known(pair: tuple[pd.DataFrame, dipriv.Release]
 
 def test_a_column_passed_through_is_said_and_gets_no_budget(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
     table, release = pair
-    kept = release.data.assign(pay=table["pay"].to_numpy()[release.rows])
+    kept = release.data.assign(pay=table["pay"].to_numpy()[release.secrets.row_positions])
     expected = {name: value for name, value in release.fidelity.items() if name != "pay"}
-    found = compare(table, kept, rows=release.rows, guarantee=release.guarantee, fidelity=expected)
+    found = compare(table, kept, rows=release.secrets.row_positions, guarantee=release.guarantee, fidelity=expected)
     assert "passed through" in column(found, "pay").note
     assert column(found, "pay").fidelity[0].expected is None
     assert column(found, "age").fidelity[0].expected == release.fidelity["age"]
@@ -525,14 +525,14 @@ def test_the_same_tables_give_the_same_bytes(
                 table,
                 release.data,
                 schema=release.schema,
-                rows=release.rows,
+                rows=release.secrets.row_positions,
                 guarantee=release.guarantee,
                 target="works",
             )
         )
         assert dict(mpl.rcParams) == settings  # a report leaves the user's settings alone
     assert again == page
-    other = compare(table, release.data, schema=release.schema, rows=release.rows, seed=1)
+    other = compare(table, release.data, schema=release.schema, rows=release.secrets.row_positions, seed=1)
     assert column(other, "age").distances != column(compared, "age").distances  # the samples of the baseline
     assert column(other, "age").moments == column(compared, "age").moments
 
@@ -542,10 +542,10 @@ def test_all_libraries_give_the_same_report(pair: tuple[pd.DataFrame, dipriv.Rel
     table, released = pair[0][names], pair[1].data[names]
     facts = []
     for convert in (lambda t: t, pl.from_pandas, lambda t: pa.Table.from_pandas(t, preserve_index=False)):
-        found = compare(convert(table), convert(released), rows=pair[1].rows)
+        found = compare(convert(table), convert(released), rows=pair[1].secrets.row_positions)
         facts.append((found.columns, found.dependence))
     assert facts[0] == facts[1] == facts[2]
-    crossed = compare(table, pl.from_pandas(released), rows=pair[1].rows)
+    crossed = compare(table, pl.from_pandas(released), rows=pair[1].secrets.row_positions)
     assert (crossed.columns, crossed.dependence) == facts[0]
 
 

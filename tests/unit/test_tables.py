@@ -43,7 +43,7 @@ def test_kept_columns_line_up_with_released_ones(library: Callable[..., Any]) ->
         release = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, keep=kept, seed=SEED)
         assert type(release.data) is type(table)
         assert columns_of(release.data) == columns_of(table)
-        assert release.rows.tolist() == list(range(ROWS))
+        assert release.secrets.row_positions.tolist() == list(range(ROWS))
 
 
 @LIBRARIES
@@ -52,7 +52,7 @@ def test_the_hold_out_is_left_out_and_the_rest_stays_in_order(library: Callable[
     release = dipriv.privatize(table, 1.0, reference="holdout", keep=["id", ""], seed=SEED)
     released = columns_of(release.data)
     assert list(released) == list(COLUMNS)
-    assert released["id"] == release.rows.tolist() == sorted(release.rows.tolist())
+    assert released["id"] == release.secrets.row_positions.tolist() == sorted(release.secrets.row_positions.tolist())
     assert released[""] == [COLUMNS[""][row] for row in released["id"]]
     assert 0 < len(released["id"]) < ROWS
     assert columns_of(table) == columns_of(library(COLUMNS))
@@ -78,9 +78,9 @@ INDEXES = {
 def test_pandas_keeps_its_index(index: pd.Index[Any]) -> None:
     frame = pd.DataFrame(COLUMNS).set_index(index)
     release = dipriv.privatize(frame, 1.0, reference="holdout", keep=["id"], seed=SEED)
-    assert release.data.index.identical(index[release.rows])
-    assert release.data["id"].tolist() == release.rows.tolist()
-    pd.testing.assert_series_equal(release.data["id"], frame["id"].iloc[release.rows])
+    assert release.data.index.identical(index[release.secrets.row_positions])
+    assert release.data["id"].tolist() == release.secrets.row_positions.tolist()
+    pd.testing.assert_series_equal(release.data["id"], frame["id"].iloc[release.secrets.row_positions])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_pandas_keeps_names_that_are_not_text(names: pd.Index[Any]) -> None:
     frame.columns = names
     release = dipriv.privatize(frame, 1.0, reference="holdout", keep=[str(names[1])], seed=SEED)
     assert release.data.columns.identical(names)
-    assert release.data.iloc[:, 1].tolist() == frame.iloc[release.rows, 1].tolist()
+    assert release.data.iloc[:, 1].tolist() == frame.iloc[release.secrets.row_positions, 1].tolist()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "float64", "bool"])
@@ -111,8 +111,8 @@ def test_numpy_arrays_come_back_as_arrays(dtype: str) -> None:
     wide = np.hstack([rows, rows[::-1]])
     release = dipriv.privatize(wide, 1.0, reference="holdout", keep=["x1"], seed=SEED)
     assert release.data.dtype == wide.dtype
-    assert np.array_equal(release.data[:, 1], wide[release.rows, 1])
-    assert not np.array_equal(release.data[:, 0], wide[release.rows, 0])
+    assert np.array_equal(release.data[:, 1], wide[release.secrets.row_positions, 1])
+    assert not np.array_equal(release.data[:, 0], wide[release.secrets.row_positions, 0])
 
 
 def test_numpy_keeps_nan() -> None:

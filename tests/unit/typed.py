@@ -51,7 +51,7 @@ def check_round_trip(table: Any, cells: Callable[[Any], list[Any]], type_of: Cal
     assert [(type(cell), cell) for cell in cells(clear.data)] == [(type(cell), cell) for cell in before]
 
     noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED)
-    after, rows = cells(noisy.data), noisy.rows.tolist()
+    after, rows = cells(noisy.data), noisy.secrets.row_positions.tolist()
     reference = [before[row] for row in sorted(set(range(ROWS)) - set(rows))]
     assert type_of(noisy.data) == type_of(table)
     assert len(after) == len(rows) < ROWS

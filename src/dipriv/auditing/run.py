@@ -81,11 +81,11 @@ def audit(
     release = privatize(table, epsilon, seed=seeds[1], **options)
     publish = publisher(epsilon, **options)
     bounds, exact = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))]
-    if release.fitted is not None:
-        claimed = _of_rows(epsilon, len(release.fitted.columns), options)
-        exact += exact_epsilon(release.fitted, claimed)
+    if release.secrets.mechanism is not None:
+        claimed = _of_rows(epsilon, len(release.secrets.mechanism.columns), options)
+        exact += exact_epsilon(release.secrets.mechanism, claimed)
         rows = audit_rows(
-            release.fitted,
+            release.secrets.mechanism,
             claimed,
             draws=draws,
             confidence=confidence,

@@ -128,7 +128,7 @@ def _write_report(
         rows,
         release.data,
         schema=release.schema,
-        rows=release.rows,
+        rows=release.secrets.row_positions,
         guarantee=release.guarantee,
         fidelity=release.fidelity,
         audit=found,

@@ -173,7 +173,7 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
 def _print_summary(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
     tell = warn if output == "-" else say
     name = "standard output" if output == "-" else Path(output).name
-    rows = release.rows
+    rows = release.row_counts
     tell(f"Released {rows.released:,} of {rows.read:,} rows to {name}.")
     if rows.dropped:
         tell(f"Contribution bounding dropped {rows.dropped:,} rows.")

@@ -39,7 +39,7 @@ class Plan(Generic[Data]):
 
     options: ReleaseOptions
     guarantee: Guarantee
-    rows: RowCounts
+    row_counts: RowCounts
     privatized: tuple[str, ...]
     origin: Origin
     fit_plan: FitPlan = field(repr=False)
@@ -79,7 +79,7 @@ class Plan(Generic[Data]):
             data,
             self.guarantee,
             mechanism.schema,
-            self.rows,
+            self.row_counts,
             self.fit_plan.declared,
             None if self.session is None else self.session.name,
             _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),

@@ -111,7 +111,7 @@ class Release(Generic[Data]):
     data: Data
     guarantee: Guarantee
     schema: Schema
-    rows: RowCounts
+    row_counts: RowCounts
     declared: tuple[str, ...] = ()
     dataset: str | None = None
     _secrets: ReleaseSecrets | None = field(default=None)
@@ -131,7 +131,7 @@ class Release(Generic[Data]):
     @property
     def n_rows(self) -> int:
         """How many rows are released."""
-        return self.rows.released
+        return self.row_counts.released
 
     @property
     def secrets(self) -> ReleaseSecrets:

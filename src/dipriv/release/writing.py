@@ -93,7 +93,7 @@ def sidecar_text(release: Release[Any], formulas: dict[str, int] | None = None, 
     plain |= {
         "dipriv": __version__,
         "guarantee": release.guarantee.to_dict(),
-        "rows": {"read": release.rows.read, "cut": release.rows.dropped, "released": release.rows.released},
+        "rows": {"read": release.row_counts.read, "cut": release.row_counts.dropped, "released": release.row_counts.released},
         "columns": column_kinds(release),
         "fidelity": {name: None if math.isnan(kept) else kept for name, kept in release.fidelity.items()},
         "dataset": release.dataset,
