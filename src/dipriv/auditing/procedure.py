@@ -46,6 +46,8 @@ def publisher(epsilon: float, **options: Any) -> Publish:
         release = privatize(table, epsilon, seed=seed, **options)
         privatized = [name for name in release.data.column_names if name not in options.get("keep", ())]
         data = release.data.select(privatized)
-        return ReleasedTable(data, release.secrets.row_positions, release.secrets.mechanism, all_protected=isinstance(recipe, Private))
+        return ReleasedTable(
+            data, release.secrets.row_positions, release.secrets.mechanism, all_protected=isinstance(recipe, Private)
+        )
 
     return publish

@@ -116,11 +116,12 @@ def privatize(
 
         found = open_file(File.at(table, format_))
         sink = FileSink.at(output, format_, force=force, escape_formulas=escape_formulas)
+    declared = load_schema(schema)
     options = ReleaseOptions(
         epsilon,
         reference=reference,
         kernel=kernel,
-        schema=load_schema(schema),
+        schema=declared,
         keep=tuple(keep or ()),
         drop=tuple(drop or ()),
         holdout=holdout,
@@ -144,9 +145,7 @@ def privatize(
     if report is not None and written is not None and written.sample is not None:
         from dipriv.report import compare, write_report
 
-        compared = compare(
-            *written.sample, schema=options.schema, guarantee=release.guarantee, fidelity=release.fidelity
-        )
+        compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
         write_report(compared, report)
     account = None
     if isinstance(options.ledger, Ledger) and release.dataset is not None:

@@ -1,4 +1,4 @@
-"""scikit-learn transformer for distribution-invariant privatization: fit on reference rows, transform rows to release."""
+"""scikit-learn transformer: fit on reference rows, transform the rows to release."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
     *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
 
-    Parameters are those of `dipriv.privatize`. With a ledger, `fit` reserves ε, which covers the first `transform`; each
-    further one reserves the ε of the rows' noise again.
+    Parameters are those of `dipriv.privatize`. With a ledger, `fit` reserves ε, which covers the first `transform`;
+    each further one reserves the ε of the rows' noise again.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_ = release.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        self._receipt, self._session = release._receipt, plan.session
+        self._receipt, self._session = release.receipt, plan.session
         self._fingerprint_key = os.urandom(32)
         self._reference_fingerprint = None if plan.origin.is_public else self._fingerprint(table)
         return self

@@ -83,8 +83,8 @@ def privatize(
         with a private reference, that is learned from the hold-out with all of ε, and the other rows are released.
     public : a public table with the same columns; the reference is fitted on it and every row is released.
     unit, rows_per_unit : privacy unit: the column that identifies the person (or other entity) a row belongs to; all
-        rows of a unit share ε. Contribution bounding: at most `rows_per_unit` (10) rows per unit are released, picked at
-        random. The column itself is not released unless it is kept.
+        rows of a unit share ε. Contribution bounding: at most `rows_per_unit` (10) rows per unit are released, picked
+        at random. The column itself is not released unless it is kept.
     target : a column of interest: what others say about it is kept best by a private reference.
     reference_share : the part of ε that a private reference is learned with.
     strict : refuse text columns whose labels are not declared in the schema.

@@ -65,18 +65,16 @@ class ReleaseSecrets:
     Printing shows nothing of it. It is pickled or copied only when asked: `pickle.dumps(secrets.picklable())`.
     """
 
-    split: Split | None = None
+    split: Split | None
     """The hold-out's fixed assignment, to be used again for any further release of the same table."""
-    mechanism: FittedMechanism | None = None
-    _selection: RowSelection | None = None
+    mechanism: FittedMechanism
+    _selection: RowSelection
     _may_be_pickled: bool = False
 
     @property
     def released(self) -> Mask:
         """Marks the rows of an input in memory that were released."""
         selection = self._selection
-        if selection is None:
-            raise InputError("which rows were released is not known here.", "Release a table in memory.")
         held = np.zeros(selection.n_rows, dtype=bool) if selection.held_out is None else selection.held_out
         if selection.split is not None and selection.held_out is None:
             raise InputError("which rows were released is not known here.", "Release a table in memory.")
@@ -119,6 +117,11 @@ class Release(Generic[Data]):
     """Where the rows were written, if they were."""
     _receipt: Receipt | None = field(default=None)
 
+    @property
+    def receipt(self) -> Receipt:
+        """What was reserved for this release."""
+        return Receipt(self.guarantee.epsilon) if self._receipt is None else self._receipt
+
     def settle(self) -> None:
         """Commit the release if its rows are there; rows that are made later commit it themselves."""
         if self._receipt is None or is_lazy(self.data):
@@ -147,8 +150,7 @@ class Release(Generic[Data]):
         For categories it is agreement beyond chance, Cohen's kappa. It does not depend on the released rows and may be
         published with them: analysts need it to correct attenuation (docs/guide.md).
         """
-        mechanism = None if self._secrets is None else self._secrets.mechanism
-        return {} if mechanism is None else expected_fidelity(mechanism)
+        return {} if self._secrets is None else expected_fidelity(self._secrets.mechanism)
 
     def write(
         self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False

@@ -14,7 +14,6 @@ from dipriv._sinks import FileSink, FolderSink
 from dipriv._tables import frames
 from dipriv._version import __version__
 from dipriv.errors import InputError
-from dipriv.release.accounting import Receipt
 from dipriv.release.result import Release, Written
 from dipriv.sources.spark import is_spark_frame
 from dipriv.sources.stream import ReleasedBatches
@@ -42,12 +41,9 @@ def write_release(
 
 def deliver(release: Release[Any], sink: FileSink | FolderSink, *, sample: bool = False) -> Written:
     """Write the rows into an open sink, commit it with its sidecar, then commit the release in the ledger."""
-    receipt = release._receipt or Receipt(release.guarantee.epsilon)
+    receipt = release.receipt
     with receipt.failing():
-        if isinstance(sink, FolderSink):
-            written = _into_folder(release, sink)
-        else:
-            written = _into_file(release, sink, sample)
+        written = _into_folder(release, sink) if isinstance(sink, FolderSink) else _into_file(release, sink, sample)
         receipt.commit(release.n_rows)
     return written
 
@@ -90,10 +86,11 @@ def _write(sink: FileSink, table: pa.Table) -> None:
 def sidecar_text(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> str:
     """The content of the file beside an output: nothing private is in it."""
     plain: dict[str, Any] = {"formulas": {"texts": formulas, "escaped": escaped}} if formulas else {}
+    rows = release.row_counts
     plain |= {
         "dipriv": __version__,
         "guarantee": release.guarantee.to_dict(),
-        "rows": {"read": release.row_counts.read, "cut": release.row_counts.dropped, "released": release.row_counts.released},
+        "rows": {"read": rows.read, "cut": rows.dropped, "released": rows.released},
         "columns": column_kinds(release),
         "fidelity": {name: None if math.isnan(kept) else kept for name, kept in release.fidelity.items()},
         "dataset": release.dataset,

@@ -1,8 +1,8 @@
 """Rows that can be read again and again, always the same ones: in memory, in files, in a stream, on a cluster.
 
 A release reads its rows in passes. The first pass (`RowSource.scan`) counts the rows, settles their types, digests them
-block by block and fingerprints them for the ledger. What it returns, `Rows`, serves the later passes: exact counts for a
-private reference, the hold-out, the release itself. A new source is one file that registers itself with `row_source`
+block by block and fingerprints them for the ledger. What it returns, `Rows`, serves the later passes: exact counts for
+a private reference, the hold-out, the release itself. A new source is one file that registers itself with `row_source`
 and passes tests/contracts/test_sources.py.
 """
 
@@ -296,5 +296,6 @@ def registered_source(thing: Any) -> RowSource[Any] | None:
     """The source that the newest registration opens, if one accepts the thing."""
     for accepts, opener in reversed(_SOURCES):
         if accepts(thing):
-            return opener(thing)
+            found: RowSource[Any] = opener(thing)
+            return found
     return None

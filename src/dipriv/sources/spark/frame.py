@@ -12,8 +12,8 @@ independent of each other. Other values under the same number would tell how the
 verified against its digest of the first pass before it is released, and a task stops if it is not the same. That all
 workers compute alike, bit for bit, needs the same versions of dipriv and numpy on processors of one kind.
 
-What a job needs goes to the workers, which hold the private rows anyway, as a broadcast, never as text in a plan, log or
-name. Spark keeps broadcasts in its local folders while the session lasts: as for all that Spark spills there, set
+What a job needs goes to the workers, which hold the private rows anyway, as a broadcast, never as text in a plan, log
+or name. Spark keeps broadcasts in its local folders while the session lasts: as for all that Spark spills there, set
 spark.io.encryption.enabled where these are not trusted. The driver holds the counts, 40 bytes for each 65,536 rows, and
 a hold-out, where there is one.
 """
