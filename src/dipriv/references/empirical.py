@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 from dipriv.errors import InputError
 from dipriv.references._models.boxes import Boxes, Edge
 from dipriv.references._models.distributions import LevelsDistribution
-from dipriv.references.known import Independent
-from dipriv.references.protocol import Order, ReferenceRows
+from dipriv.references._models.independent import Independent
+from dipriv.references.protocol import Order, ReferenceRows, reference_spec
 from dipriv.schema import Kind
 
 
+@reference_spec("holdout")
 @dataclass(frozen=True)
 class Empirical:
     """Reference rows spread over boxes; fitted on a hold-out, on a public table, or on rows of your own.
@@ -31,6 +32,8 @@ class Empirical:
 
     edge: Edge = "unit-free"
     order: Order = None
+    by: ClassVar[None] = None
+    uses_counts: ClassVar[bool] = True
     source: ClassVar[Literal["rows"]] = "rows"
 
     def __post_init__(self) -> None:

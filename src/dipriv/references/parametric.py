@@ -10,8 +10,10 @@ import numpy as np
 
 from dipriv._arrays import FloatArray
 from dipriv.errors import InputError, ReferenceDataError
-from dipriv.references._models.distributions import Frozen, as_law
-from dipriv.references.known import Independent, Normal, match_columns
+from dipriv.references._models.distributions import Frozen, as_distribution
+from dipriv.references._models.independent import Independent
+from dipriv.references._models.normal import Normal
+from dipriv.references.known import match_columns
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Continuous, Discrete, Kind
 
@@ -34,6 +36,8 @@ class Parametric:
     family: str | Mapping[str, str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     order: ClassVar[Order] = None
+    by: ClassVar[None] = None
+    uses_counts: ClassVar[bool] = False
     source: ClassVar[Literal["rows"]] = "rows"
 
     def __post_init__(self) -> None:
@@ -55,7 +59,7 @@ class Parametric:
             _estimate(name, families[name], rows.v[:, column], self._fixed_of(name))
             for column, name in enumerate(rows.names)
         ]
-        return Independent(tuple(as_law(dist) for dist in fitted))
+        return Independent(tuple(as_distribution(dist) for dist in fitted))
 
     def describe(self) -> str:
         if self.family == _NORMAL:

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from dipriv._columns import NumericColumn
 from dipriv.errors import InputError
-from dipriv.references.protocol import Order
-from dipriv.schema import Kind
+from dipriv.references._learning.domain import check_column, domain_of
+from dipriv.references._learning.learn import NetworkPlan
+from dipriv.references.protocol import Order, reference_spec
+from dipriv.schema import Kind, Schema
 
 
+@reference_spec("private")
 @dataclass(frozen=True)
 class Private:
     """Cells for each column and a network of pairwise tables, all estimated under differential privacy.
@@ -28,6 +32,7 @@ class Private:
     reference_share: float | None = None
     strict: bool = False
     order: ClassVar[Order] = None
+    by: ClassVar[None] = None
     source: ClassVar[Literal["private"]] = "private"
 
     def __post_init__(self) -> None:
@@ -42,6 +47,23 @@ class Private:
     def share(self, columns: int) -> Fraction:
         """The reference's part of ε: the more columns there are, the less a row's own noisy values can tell."""
         return Fraction(columns, columns + 1) if self.reference_share is None else Fraction(self.reference_share)
+
+    def check(self, columns: Sequence[NumericColumn], schema: Schema) -> None:
+        if self.target not in (None, *(column.name for column in columns)):
+            raise InputError(
+                f"target names {self.target!r}, which is not a column of the table ({len(columns)} columns).",
+                "Correct the name, or remove it.",
+            )
+        for column in columns:
+            check_column(column, schema.get(column.name))
+
+    def plan(self, columns: Sequence[NumericColumn], schema: Schema, epsilon: float, *, disjoint: bool) -> NetworkPlan:
+        self.check(columns, schema)
+        domains = tuple(domain_of(column, schema.get(column.name)) for column in columns)
+        if disjoint:
+            return NetworkPlan(domains, self.target, Fraction(epsilon), epsilon)
+        row_epsilon = float(Fraction(epsilon) * (1 - self.share(len(columns))))
+        return NetworkPlan(domains, self.target, Fraction(epsilon) - Fraction(row_epsilon), row_epsilon)
 
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}

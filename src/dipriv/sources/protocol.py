@@ -12,9 +12,9 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from dipriv._arrays import Counts
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Table
-from dipriv.references._learning.measurements import Counts
 
 Counter: TypeAlias = Callable[[Table], list[Counts]]
 """Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter holds public things only."""

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv.references._learning.measurements import Accountant, Counts
+from dipriv._arrays import Counts, FloatArray
+from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.postprocess import to_total, with_least
 from dipriv.references._learning.two_way import denoised, of_greatest_entropy
 from dipriv.references._models.network import Groups, Network, Node

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._arrays import Counts, FloatArray
 from dipriv._columns import NULL
 from dipriv.codecs import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
@@ -23,7 +23,7 @@ from dipriv.references._learning.counters import (
     StepsCounter,
 )
 from dipriv.references._learning.domain import Domain
-from dipriv.references._learning.measurements import Accountant, Counts
+from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.postprocess import (
     CLEAR,
     finest_step,
@@ -37,7 +37,7 @@ from dipriv.references._learning.postprocess import (
     without_isolated_bins,
 )
 from dipriv.references._learning.privtree import PrivTree
-from dipriv.sources.protocol import CountableRows
+from dipriv.references.protocol import CountableValues
 
 OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 4), Fraction(1), Fraction(3)
 """Weights of columns: two levels need little, and of numbers the cells must be found, too."""
@@ -87,7 +87,7 @@ def weight(domain: Domain) -> Fraction:
 
 
 def learn_columns(
-    domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, accountant: Accountant
+    domains: Sequence[Domain], rows: CountableValues, epsilon: Fraction, accountant: Accountant
 ) -> list[ColumnEstimate]:
     """The laws of all columns, together under ε."""
     weights = [weight(domain) for domain in domains]
@@ -134,7 +134,7 @@ class _Levels:
         assert self.noisy is not None  # noqa: S101
         kinds = len(self.domain.missing)
         absent, masses, missing = _settle(self.noisy[:kinds], self.noisy[kinds:], self.scale, rows, self.domain.missing)
-        if self.domain.labels is not None and not len(self.domain.labels):  # no label at all: nothing but nulls
+        if self.domain.has_no_label:  # no label at all: nothing but nulls
             absent, masses, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
         least = min(LEAST, LEAST_IN_ALL * rows / len(masses)) if masses.any() else 0.0
         masses = with_least(masses, least)
@@ -179,7 +179,7 @@ class _Numbers:
         if self.tree is None:
             noisy, scale = self.accountant.noisy_counts(counts, self.epsilon * OF_STEP)
             step = finest_step(noisy, scale, self.rows)
-            real = self.domain.facts.storage.family == "real"
+            real = self.domain.column.storage.family == "real"
             return self._settle_on(step if real else min(step, len(self.domain.steps) - 1))
         size = len(self.boundaries)
         self.present, self.missing = int(counts[size]), counts[size + 1 :]

@@ -13,16 +13,21 @@ from fractions import Fraction
 
 import numpy as np
 
+from dipriv._arrays import Counts
+from dipriv._coordinates import UniformCoordinate
 from dipriv._random.bits import Bits
-from dipriv._tables.fitted_columns import FittedColumn
 from dipriv.codecs import BinnedCodec, Codec, LevelsCodec, RankedLevelsCodec
-from dipriv.references import Independent, LevelsDistribution, Network, Node, Reference
+from dipriv.errors import InputError
 from dipriv.references._learning.counters import PairsCounter
 from dipriv.references._learning.dependence import Builder, NoisyMarginal, Pair, coarsened, groups_for, second_parents
 from dipriv.references._learning.domain import Domain
 from dipriv.references._learning.histograms import ColumnEstimate, learn_columns, weight
-from dipriv.references._learning.measurements import Accountant, Counts
-from dipriv.sources.protocol import CountableRows
+from dipriv.references._learning.measurements import Accountant
+from dipriv.references._models.distributions import LevelsDistribution
+from dipriv.references._models.independent import Independent
+from dipriv.references._models.network import Network, Node
+from dipriv.references.protocol import CountableValues, Reference
+from dipriv.schema import Kind
 
 CHOICES = Fraction(1, 4)
 """The part of the reference's ε that chooses which pairs of columns to measure."""
@@ -32,17 +37,49 @@ OF_TABLE = Fraction(5, 2)
 """The weight of a two-way table, beside those of columns; measured to be good."""
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """The columns with their codecs, the reference, the order of the chain rule, and what was spent."""
+MIN_COLUMN_EPSILON = Fraction(1, 10**9)
+"""With less ε for a column the noise scale of its counts would not fit their integers."""
 
-    columns: tuple[FittedColumn, ...]
+
+@dataclass(frozen=True, eq=False)
+class LearnedNetwork:
+    """What learning returns: each column's kind and codec, the reference, its chain order, and the ε that was spent."""
+
+    kinds: tuple[Kind, ...]
+    codecs: tuple[Codec, ...] = field(repr=False)
     reference: Reference = field(repr=False)
     order: tuple[int, ...]
     spent: Fraction
 
 
-def learn(domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, target: str | None, bits: Bits) -> Learned:
+@dataclass(frozen=True, eq=False)
+class NetworkPlan:
+    """The columns' public domains, and how ε is divided between the reference and the rows."""
+
+    domains: tuple[Domain, ...] = field(repr=False)
+    target: str | None
+    reference_epsilon: Fraction
+    row_epsilon: float
+
+    def __post_init__(self) -> None:
+        count = len(self.domains)
+        if self.reference_epsilon < MIN_COLUMN_EPSILON * count:
+            raise InputError(
+                f"the reference's part of epsilon is {float(self.reference_epsilon):.3g} for {count} columns; it needs "
+                f"at least {float(MIN_COLUMN_EPSILON):g} for each.",
+                "Use a larger epsilon or reference_share, or fewer columns.",
+            )
+
+    def coordinates(self) -> list[UniformCoordinate]:
+        return [domain.coordinate(alone=len(self.domains) == 1) for domain in self.domains]
+
+    def learn(self, rows: CountableValues, bits: Bits) -> LearnedNetwork:
+        return learn(self.domains, rows, self.reference_epsilon, self.target, bits)
+
+
+def learn(
+    domains: Sequence[Domain], rows: CountableValues, epsilon: Fraction, target: str | None, bits: Bits
+) -> LearnedNetwork:
     """A reference for these columns, ε-private with respect to replacing one of the rows."""
     accountant = Accountant(epsilon, bits)
     count = len(domains)
@@ -53,9 +90,10 @@ def learn(domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, tar
     weights = sum(weight(domain) for domain in domains)
     unit = (epsilon - for_choices) / (weights + OF_TABLE * tables)
     laws = learn_columns(domains, rows, unit * weights, accountant)
+    kinds = tuple(law.domain.kind(law.step) for law in laws)
     if len(laws) == 1:
         codec, reference = _alone(laws[0])
-        return Learned((_fitted(laws[0], codec),), reference, (0,), accountant.spent)
+        return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent)
     most = groups_for(rows.n_rows, float(2 / (unit * OF_TABLE)))
     groups = [coarsened(law.masses, most, law.domain.ordered) for law in laws]
     margins = [NoisyMarginal.of(law.masses, of, law.scale, law.least) for law, of in zip(laws, groups, strict=True)]
@@ -63,8 +101,8 @@ def learn(domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, tar
     builder = Builder(margins, counts, accountant, rows.n_rows, for_choices / max(1, choices), unit * OF_TABLE, second)
     names = [domain.name for domain in domains]
     chain = builder.tree() if target is None else builder.around(names.index(target))
-    columns = tuple(_fitted(law, law.codec) for law in laws)
-    return Learned(columns, builder.network(chain), tuple(chain), accountant.spent)
+    codecs = tuple(law.codec for law in laws)
+    return LearnedNetwork(kinds, codecs, builder.network(chain), tuple(chain), accountant.spent)
 
 
 def _alone(law: ColumnEstimate) -> tuple[Codec, Reference]:
@@ -85,12 +123,8 @@ def _alone(law: ColumnEstimate) -> tuple[Codec, Reference]:
     return LevelsCodec(levels[there], codec.missing), Independent((LevelsDistribution.on_line(-float(absent), counts),))
 
 
-def _fitted(law: ColumnEstimate, codec: Codec) -> FittedColumn:
-    return FittedColumn(law.domain.facts, law.domain.kind(law.step), law.domain.labels, codec)
-
-
 def _joint_counts(
-    laws: Sequence[ColumnEstimate], margins: Sequence[NoisyMarginal], rows: CountableRows
+    laws: Sequence[ColumnEstimate], margins: Sequence[NoisyMarginal], rows: CountableValues
 ) -> dict[Pair, Counts]:
     """How many rows have each pair of groups, for all pairs of columns, in one pass: private."""
     counter = PairsCounter(

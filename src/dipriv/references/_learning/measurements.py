@@ -14,12 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._arrays import Counts, FloatArray
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.discrete_laplace import LARGEST_SCALE, discrete_laplace
 from dipriv.errors import InputError
 
-Counts = NDArray[np.int64]
 LATTICE = 10
 """Counts have this many binary digits after the point; fewer where ε is tiny."""
 

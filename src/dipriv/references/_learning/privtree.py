@@ -16,8 +16,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._arrays import Counts
 from dipriv.codecs.ordered_codes import Codes, Octaves
-from dipriv.references._learning.measurements import Accountant, Counts, clamp_scale
+from dipriv.references._learning.measurements import Accountant, clamp_scale
 
 LN2_ABOVE = Fraction(693_147_181, 10**9)
 MOST_CELLS = 1 << 14

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
-from dipriv.codecs.real import AtomsLine
+from dipriv._atoms_line import AtomsLine
+from dipriv._coordinates import EncodedColumn, UniformCoordinate
 from dipriv.errors import InputError
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
@@ -30,6 +31,10 @@ class Distribution(Protocol):
 
     def ppf(self, u: FloatArray) -> FloatArray: ...
 
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        """What kernels may know about the column of U that this distribution makes."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class ContinuousDistribution:
@@ -43,6 +48,9 @@ class ContinuousDistribution:
 
     def ppf(self, u: FloatArray) -> FloatArray:
         return np.asarray(self.dist.ppf(u), dtype=np.float64)
+
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        return UniformCoordinate(column.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +88,11 @@ class IntegerDistribution:
         inside = np.clip((u - below) / mass, 0.0, 1.0)
         low = self.start + k - 2.0
         return np.asarray(np.clip(low + inside, np.nextafter(low, np.inf), low + 1.0), dtype=np.float64)
+
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        probabilities = np.trim_zeros(np.diff(self.cumulative), "b")
+        values = self.start + np.arange(len(probabilities), dtype=np.float64)
+        return UniformCoordinate(column.name, probabilities, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +133,9 @@ class LevelsDistribution:
         inside = np.clip((u - below) / np.where(mass > 0, mass, 1.0), np.finfo(np.float64).tiny, 1.0)
         v: FloatArray = self.low + np.maximum(k + inside, np.nextafter(k.astype(np.float64), np.inf))
         return v
+
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        return column.with_probabilities(self.probabilities)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +196,11 @@ class Mixture:
         line = AtomsLine.around(self._points, self._unit)
         return line.place(np.where(is_atom, self._points[at], z), part)
 
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        return UniformCoordinate(column.name)
 
-def as_law(dist: Frozen) -> Distribution:
+
+def as_distribution(dist: Frozen) -> Distribution:
     """The law of a frozen scipy distribution, continuous or discrete, or of a `Mixture`."""
     from scipy.stats import rv_continuous, rv_discrete
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, first_not_below
+from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
 from dipriv._jit import jit
 
 Groups = NDArray[np.int64]
@@ -81,6 +83,9 @@ class Network:
             first = np.flatnonzero(np.diff(node.group_of, prepend=-1))
             from_uniforms(u[:, column], joint, first, node.inner, node.ends, node.tables, v[:, column], groups[column])
         return v
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        return without_levels(columns)
 
     def _joint(self, node: Node, groups: Groups) -> Groups:
         """The joint number of the parents' groups in each row."""

@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow as pa
 
 from dipriv import errors
+from dipriv._arrays import Counts
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Table
 from dipriv.errors import DiprivError, InputError, SchemaError
-from dipriv.references._learning.measurements import Counts
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Counter, Labels
 from dipriv.sources.spark.tasks import (

@@ -18,12 +18,12 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dipriv._arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError
-from dipriv.references._learning.measurements import Counts
 from dipriv.release.fitting import FittedMechanism
 from dipriv.sources._blocks import cut
 from dipriv.sources._fingerprint import fingerprint_of
