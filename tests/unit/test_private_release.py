@@ -323,7 +323,7 @@ def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None
     ("options", "words"),
     [
         ({"reference": Private(target="nobody")}, "'nobody'"),
-        ({"schema": {"city": Categorical(("a", "b"), encoding="onehot")}}, "dummies"),
+        ({"schema": {"city": Categorical(("a", "b"), encoding="onehot")}}, "dummy variables"),
         ({"schema": {"city": Continuous()}}, "declared Continuous()"),
         ({"split": "mine"}, "split is a str"),
     ],
