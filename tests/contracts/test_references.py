@@ -167,6 +167,16 @@ def test_it_tells_of_each_coordinate(reference: Reference, p: int) -> None:
     np.testing.assert_allclose(totals, 1.0)
 
 
+@pytest.mark.parametrize("mean", [0.1, 20.0, 50.0, 1000.0])
+def test_a_table_of_integers_ends_where_the_tail_does(mean: float) -> None:
+    """Sums of probabilities are rounded: that they stay below one does not mean that a tail is left."""
+    reference = fit(Known(stats.poisson(mean)), _nothing, 1)
+    k = np.arange(int(mean) + 10.0)
+    np.testing.assert_allclose(reference.to_uniform(k[:, np.newaxis])[:, 0], stats.poisson(mean).cdf(k), atol=1e-12)
+    with pytest.raises(InputError, match="mass beyond"):
+        Known(stats.zipf(1.5))  # control: this tail is left
+
+
 # ---- the registry ----
 
 

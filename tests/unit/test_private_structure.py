@@ -19,11 +19,11 @@ from dipriv._tables import frames as tables
 from dipriv.mechanism import encode
 from dipriv.references import Network
 from dipriv.references._learning import learn as learning
-from dipriv.references._learning.dependence import MOST_GROUPS, coarsened, groups_for
+from dipriv.references._learning.dependence import MAX_GROUPS, coarsened, groups_for
 from dipriv.references._learning.domain import domain_of
 from dipriv.references._learning.learn import CHOICES, LearnedNetwork, learn
 from dipriv.references._learning.measurements import Accountant
-from dipriv.references._learning.two_way import denoised, of_greatest_entropy, with_margins
+from dipriv.references._learning.two_way import denoised, max_entropy_table, rake
 from dipriv.release.fitting import TableValues, labels_of
 from dipriv.schema import Schema
 from dipriv.sources.protocol import CountedTables
@@ -251,7 +251,7 @@ def test_groups_are_even_where_states_have_an_order_and_single_where_they_have_n
     assert heavy[0] != heavy[1]
     assert heavy[-1] != heavy[-2]
     assert coarsened(np.array([9.0, 5.0, 2.0, 1.0, 1.0, 0.0]), 4, ordered=False).tolist() == [0, 1, 2, 3, 3, 3]
-    assert groups_for(10**9, 1.0) == MOST_GROUPS
+    assert groups_for(10**9, 1.0) == MAX_GROUPS
     assert groups_for(1, 100.0) == 2
 
 
@@ -294,17 +294,17 @@ def test_a_table_of_independent_columns_becomes_their_product() -> None:
 
 
 def test_margins_are_put_right_where_there_is_nothing() -> None:
-    table = with_margins(np.zeros((3, 2)), np.array([5.0, 3.0, 2.0]), np.array([4.0, 6.0]))
+    table = rake(np.zeros((3, 2)), np.array([5.0, 3.0, 2.0]), np.array([4.0, 6.0]))
     np.testing.assert_allclose(table, np.outer([5.0, 3.0, 2.0], [4.0, 6.0]) / 10)
-    empty = with_margins(np.ones((2, 2)), np.array([10.0, 0.0]), np.array([4.0, 6.0]))
+    empty = rake(np.ones((2, 2)), np.array([10.0, 0.0]), np.array([4.0, 6.0]))
     np.testing.assert_allclose(empty, [[4.0, 6.0], [0.0, 0.0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (4, 3, 5), (8, 6, 2)])
-def test_three_ways_of_greatest_entropy_have_the_two_way_margins(shape: tuple[int, int, int]) -> None:
+def test_max_entropy_tables_have_the_two_way_marginals(shape: tuple[int, int, int]) -> None:
     for seed in range(10):
         truth = np.random.default_rng(seed).dirichlet(np.full(int(np.prod(shape)), 0.7)).reshape(shape) * N
-        table = of_greatest_entropy(truth.sum(axis=2), truth.sum(axis=1), truth.sum(axis=0))
+        table = max_entropy_table(truth.sum(axis=2), truth.sum(axis=1), truth.sum(axis=0))
         for axis in range(3):
             assert np.abs(table.sum(axis=axis) - truth.sum(axis=axis)).sum() < 0.02 * N
 

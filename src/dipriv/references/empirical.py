@@ -19,7 +19,7 @@ from dipriv.schema import Kind
 class Empirical:
     """Reference rows spread over boxes; fitted on a hold-out, on a public table, or on rows of your own.
 
-    A single column of levels has their relative frequencies, spread as in Lemma S1, for its law. With several
+    A single column of levels has the distribution of their relative frequencies, spread as in Lemma S1. With several
     columns each released row is close to one reference row, so reference rows that are not public come out nearly
     verbatim: the guarantee says so.
 

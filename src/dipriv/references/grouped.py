@@ -1,4 +1,4 @@
-"""Repeated measurements (appendix S4): rows of a group share a law of their own, estimated from its first rows."""
+"""Repeated measurements (appendix S4): rows of a group share a distribution, estimated from its first rows."""
 
 from __future__ import annotations
 

@@ -16,11 +16,13 @@ from dipriv.schema import Continuous, Kind
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A known law: one for a one-column table, {column: law} for independent columns, or a multivariate normal.
+    """A known distribution: one for a one-column table, {column: distribution}, or a multivariate normal.
+
+    Columns with distributions of their own are released as independent.
 
     >>> from scipy import stats
     >>> Known({"age": stats.norm(40, 12), "visits": stats.poisson(3)}).describe()
-    'known law (independent columns)'
+    'known distribution (independent columns)'
     """
 
     dist: Frozen = field(repr=False)
@@ -39,21 +41,21 @@ class Known:
         if _is_normal(self.dist):
             if len(names) != len(self.dist.mean):
                 raise InputError(
-                    f"the known normal law has {len(self.dist.mean)} columns, the table {len(names)}.",
-                    "Choose the table's columns with columns=[...], in the order of the law.",
+                    f"the known normal distribution has {len(self.dist.mean)} columns, the table {len(names)}.",
+                    "Choose the table's columns with columns=[...], in the order of the distribution.",
                 )
             return dict.fromkeys(names, Continuous())
-        return {name: law.kind for name, law in match_columns(self._marginals, names, "law").items()}
+        return {name: known.kind for name, known in match_columns(self._marginals, names, "distribution").items()}
 
     def fit(self, rows: ReferenceRows) -> Independent | Normal:
         if not _is_normal(self.dist):
-            return Independent(tuple(match_columns(self._marginals, rows.names, "law").values()))
+            return Independent(tuple(match_columns(self._marginals, rows.names, "distribution").values()))
         return Normal.of(self.dist.mean, self.dist.cov)
 
     def describe(self) -> str:
         if _is_normal(self.dist):
-            return "known law (multivariate normal)"
-        return "known law" + (" (independent columns)" if isinstance(self.dist, Mapping) else "")
+            return "known distribution (multivariate normal)"
+        return "known distribution" + (" (independent columns)" if isinstance(self.dist, Mapping) else "")
 
     def exposes(self, columns: int) -> bool:
         return False

@@ -100,7 +100,7 @@ def _check_family(family: Any, fixed: Mapping[str, float]) -> None:
 
 
 def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float]) -> Frozen:
-    """The maximum-likelihood law of the family. Scipy's words about a failure may quote the data: they are dropped."""
+    """The maximum-likelihood estimate. Scipy's messages about a failure may quote the data: they are dropped."""
     from scipy import stats
 
     try:
@@ -108,12 +108,12 @@ def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float])
             parameters = dict(fixed)
             counts = np.ceil(v) - parameters.get("loc", 0.0)  # V = Z - U with U in [0, 1), so Z is its ceiling
             parameters.update({k: x for k, x in _discrete_estimate(family, counts, fixed).items() if k not in fixed})
-            law = getattr(stats, family)(**parameters)
-            fits = bool(np.all(law.pmf(np.ceil(v)) > 0))
+            estimated = getattr(stats, family)(**parameters)
+            fits = bool(np.all(estimated.pmf(np.ceil(v)) > 0))
         else:
             options = {f"f{parameter}": value for parameter, value in fixed.items()}
-            law = getattr(stats, family)(*getattr(stats, family).fit(v, **options))
-            fits = bool(np.isfinite(law.ppf(0.5)))
+            estimated = getattr(stats, family)(*getattr(stats, family).fit(v, **options))
+            fits = bool(np.isfinite(estimated.ppf(0.5)))
     except (ValueError, TypeError, RuntimeError, ArithmeticError):
         fits = False
     if not fits:
@@ -121,7 +121,7 @@ def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float])
             f"column {name!r}: the family {family!r} does not fit the {len(v)} reference rows.",
             "Choose another family, check `fixed`, or use the empirical reference.",
         ) from None
-    return law
+    return estimated
 
 
 def _discrete_estimate(family: str, counts: FloatArray, fixed: Mapping[str, float]) -> dict[str, float]:

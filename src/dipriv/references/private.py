@@ -18,11 +18,11 @@ from dipriv.schema import Kind, Schema
 @reference_spec("private")
 @dataclass(frozen=True)
 class Private:
-    """Cells for each column and a network of pairwise tables, all estimated under differential privacy.
+    """Bins for each column and a network of two-way tables, all estimated under differential privacy.
 
     `reference_share` is the part of ε that is spent on the reference, the rest protects the rows; by default p/(p + 1)
-    for p columns. `target` names a column of interest: it becomes a parent of all others, so that what they say about
-    it is kept best. `strict` refuses to read the labels of text columns from the rows, where nothing declares them.
+    for p columns. `target` names a column of interest: it becomes a parent of all others, so that their dependence
+    on it is kept best. `strict` refuses to read the labels of text columns from the rows, where nothing declares them.
 
     >>> Private().share(columns=1), Private().share(columns=9)
     (Fraction(1, 2), Fraction(9, 10))
@@ -45,7 +45,7 @@ class Private:
             raise InputError(f"target is a {type(self.target).__name__}.", "Give the name of a column.")
 
     def share(self, columns: int) -> Fraction:
-        """The reference's part of ε: the more columns there are, the less a row's own noisy values can tell."""
+        """The reference's part of ε: the more columns there are, the less information a row's own noisy values keep."""
         return Fraction(columns, columns + 1) if self.reference_share is None else Fraction(self.reference_share)
 
     def check(self, columns: Sequence[NumericColumn], schema: Schema) -> None:
@@ -72,4 +72,4 @@ class Private:
         return False
 
     def describe(self) -> str:
-        return "private (cells and pairwise tables learned under differential privacy)"
+        return "private (bins and two-way tables learned under differential privacy)"

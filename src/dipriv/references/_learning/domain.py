@@ -19,7 +19,7 @@ from dipriv.codecs.temporal import ticks_in
 from dipriv.errors import SchemaError
 from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, lattice
 
-MOST_DECIMALS = 4
+MAX_DECIMALS = 4
 NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
 
 Step = tuple[int, int, Any]
@@ -107,11 +107,11 @@ class Domain:
         return math.log2(max(1.0, 30 * NANOSECONDS_IN_YEAR / (line.whole * self.column.storage.tick_ns)))
 
     def cuts(self, line: OrderedCodes) -> Codes:
-        """Codes at which cells start whatever the tree finds, beside octaves: counts of more cells cost no more ε.
+        """Codes at which bins start in any case, beside octaves: a histogram of more bins costs no more ε.
 
         Up to 16 steps stand alone, octaves up to 128 steps, and for times those of one to a hundred years, are cut into
-        several parts, so that ratings, ages and dates are told apart even where there is little ε. Atoms that a schema
-        declares stand alone, too.
+        several parts, so that ratings, ages and dates are distinguished even where there is little ε. Declared atoms
+        stand alone, too.
         """
         octaves = line.octaves
         ends = [*octaves.starts[1:].tolist(), line.last + 1]
@@ -185,7 +185,7 @@ def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:
         return ((1, 1, 1),)
     if isinstance(declared, Continuous | Mixed):
         return ()
-    return tuple((1, 10**digits, 1 if digits == 0 else 1 / 10**digits) for digits in range(MOST_DECIMALS + 1))
+    return tuple((1, 10**digits, 1 if digits == 0 else 1 / 10**digits) for digits in range(MAX_DECIMALS + 1))
 
 
 @jit

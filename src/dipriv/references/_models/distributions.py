@@ -1,4 +1,4 @@
-"""Univariate laws on a column's encoded line: CDF and quantile function of V where Z follows a given law."""
+"""Univariate distributions on a column's encoded line: CDF and quantile function of V, given the distribution of Z."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
 """A frozen scipy.stats distribution, for example scipy.stats.norm(0, 1)."""
-LONGEST_TABLE = 1 << 20
+MAX_TABLE_VALUES = 1 << 20
 
 
 class Distribution(Protocol):
@@ -38,7 +38,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ContinuousDistribution:
-    """V = Z with a continuous law."""
+    """V = Z with a continuous distribution."""
 
     dist: Frozen
     kind: Continuous = field(default_factory=Continuous)
@@ -63,17 +63,19 @@ class IntegerDistribution:
 
     @classmethod
     def of(cls, dist: Frozen) -> IntegerDistribution:
-        """The table of a law, up to 2^-53 of its mass on either side."""
+        """The table of a distribution, up to 2^-53 of its mass on either side."""
         start = int(max(dist.ppf(2.0**-60), dist.support()[0]))
         below, size = float(dist.cdf(start - 1)), 1 << 10
         while True:
             masses = np.asarray(dist.pmf(np.arange(start, start + size)), dtype=np.float64)
             cumulative = below + np.concatenate([[0.0], np.cumsum(masses)])
-            if cumulative[-1] >= 1 - 2.0**-50 or start + size > dist.support()[1]:
+            complete = cumulative[-1] >= 1 - 2.0**-50 or dist.sf(start + size - 1) <= 2.0**-53  # sums are rounded
+            if complete or start + size > dist.support()[1]:
                 return cls(start, np.minimum(cumulative / cumulative[-1], 1.0))
-            if size >= LONGEST_TABLE:
+            if size >= MAX_TABLE_VALUES:
                 raise InputError(
-                    f"a discrete law has {1 - cumulative[-1]:.2g} of its mass beyond {LONGEST_TABLE} values.",
+                    f"a discrete distribution has {dist.sf(start + size - 1):.2g} of its mass beyond "
+                    f"{MAX_TABLE_VALUES} values.",
                     "Cut its tail: give the values and probabilities with scipy.stats.rv_discrete(values=...).",
                 )
             size *= 4
@@ -105,14 +107,14 @@ class LevelsDistribution:
 
     @classmethod
     def of(cls, levels: FloatArray, probabilities: FloatArray) -> LevelsDistribution:
-        """The law on listed levels."""
+        """The distribution on listed levels."""
         order = np.argsort(levels)
         p = np.asarray(probabilities, dtype=np.float64)[order]
         return cls(p / p.sum(), 0.0, tuple(np.asarray(levels)[order].tolist()))
 
     @classmethod
     def on_line(cls, low: float, counts: NDArray[np.intp]) -> LevelsDistribution:
-        """The law of observed counts, on a line whose states start at `low`."""
+        """The distribution of observed counts, on a line whose states start at `low`."""
         return cls(counts / counts.sum(), low)
 
     @property
@@ -140,11 +142,11 @@ class LevelsDistribution:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixed law: atoms with given probabilities, and a continuous law for the rest.
+    """A mixed distribution: atoms with given probabilities, and a continuous distribution for the rest.
 
     >>> from scipy import stats
-    >>> law = Mixture({0.0: 0.3}, stats.expon())      # 30% exact zeros, else Exp(1)
-    >>> law.kind
+    >>> income = Mixture({0.0: 0.3}, stats.expon())      # 30% exact zeros, else Exp(1)
+    >>> income.kind
     Mixed(atoms=1, unit=2.0)
     """
 
@@ -201,13 +203,13 @@ class Mixture:
 
 
 def as_distribution(dist: Frozen) -> Distribution:
-    """The law of a frozen scipy distribution, continuous or discrete, or of a `Mixture`."""
+    """A frozen scipy distribution, continuous or discrete, or a `Mixture`, on the encoded line."""
     from scipy.stats import rv_continuous, rv_discrete
 
     if isinstance(dist, Mixture):
         return dist
     if hasattr(dist, "ppf") and hasattr(dist, "dist") and np.ndim(dist.ppf(0.5)):
-        raise InputError("a law has arrays for parameters.", "Give one number for each parameter.")
+        raise InputError("a distribution has arrays for parameters.", "Give one number for each parameter.")
     family: Any = getattr(dist, "dist", dist)  # rv_discrete(values=...) needs no freezing
     if hasattr(family, "xk") and hasattr(family, "pk"):
         return LevelsDistribution.of(family.xk, family.pk)
@@ -216,7 +218,7 @@ def as_distribution(dist: Frozen) -> Distribution:
     if isinstance(family, rv_discrete) and family is not dist:
         low = dist.support()[0]
         if math.isfinite(low) and low != round(low):
-            raise InputError(f"a discrete law starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
+            raise InputError(f"a discrete distribution starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
         return IntegerDistribution.of(dist)
     raise InputError(
         f"{type(dist).__name__} is not a frozen scipy.stats distribution.",

@@ -17,10 +17,11 @@ Groups = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """The law of one column given its parents, the numbers of earlier columns.
+    """The distribution of one column given its parents, the numbers of earlier columns.
 
     Consecutive states make up a group. `tables[c]` has the cumulative probabilities of the groups where the parents'
-    groups have the joint number c; inside a group, `inner` cumulates the shares of its states, whatever the parents.
+    groups have the joint number c; inside a group, `inner` cumulates the shares of its states, which do not depend on
+    the parents.
     """
 
     parents: tuple[int, ...]
