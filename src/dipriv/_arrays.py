@@ -11,6 +11,7 @@ from dipriv._jit import jit
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
+Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 

@@ -1,15 +1,41 @@
-"""One column as numbers: values, and which cells are missing."""
+"""One column as numbers: its values, which cells are missing, and what is public about it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 PRESENT, NULL, NAN = 0, 1, 2
 """What a cell is: a value, a null, or a floating-point NaN that its table tells apart from null."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How a table stores a column, a public fact: the family of its type, and for times the length of a tick."""
+
+    family: Literal["integer", "real", "boolean", "label", "temporal"]
+    dtype: np.dtype[Any]
+    label: str
+    tick_ns: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class NumericColumn:
+    """A column's public facts at the level of numpy: labels are the numbers 0, 1, ..., times are counts of ticks."""
+
+    name: str
+    storage: Storage
+    nullable: bool
+    value_range: tuple[float | None, float | None] = (None, None)
+    """The smallest and largest value of the type, where its storage could hold more."""
+    n_labels: int | None = None
+    """How many labels a label column has."""
+    labels: tuple[Any, ...] | None = field(repr=False, default=None)
+    """The labels as a schema holds them, where it can."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +49,7 @@ class ColumnValues:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Cells({len(self)} of {self.values.dtype})"
+        return f"ColumnValues({len(self)} of {self.values.dtype})"
 
     @property
     def present(self) -> NDArray[Any]:
@@ -38,6 +64,10 @@ class ColumnValues:
     def take(self, rows: Any) -> ColumnValues:
         """The cells at `rows` (a mask, positions or a slice)."""
         return ColumnValues(self.values[rows], None if self.missing is None else self.missing[rows])
+
+
+ValuesOf: TypeAlias = Callable[[str], ColumnValues]
+"""The columns of some rows, by name."""
 
 
 def cast(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,7 +1,8 @@
-"""What a reference tells of a column before noise is chosen for it: its levels, or that it is a number."""
+"""What the reference implies about each coordinate of U, its levels or that it is a number: input of kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -73,6 +74,33 @@ class UniformCoordinate:
                 _points(self.probabilities, self.values, self.missing), shares, cell_of
             )
         return Partition(pi / pi.sum(), np.asarray(cost, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedColumn:
+    """One column of V: its name and, where each unit interval of its line is one level, the values of the levels.
+
+    The first `missing` intervals are kinds of missing values. The values of categories carry no meaning.
+    """
+
+    name: str
+    values: FloatArray | None = field(repr=False, default=None)
+    missing: int = 0
+    is_categorical: bool = False
+    places: tuple[int, ...] | None = field(repr=False, default=None)
+    """Where the schema lists each level that is not a missing value, if not in this order."""
+
+    def with_probabilities(self, probabilities: FloatArray) -> UniformCoordinate:
+        """The coordinate of U where the levels have these probabilities in every row; a number without levels."""
+        if self.values is None:
+            return UniformCoordinate(self.name)
+        values = None if self.is_categorical else self.values
+        return UniformCoordinate(self.name, probabilities, values, self.missing, self.places)
+
+
+def without_levels(columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+    """Every column counts as a number: in a chain the levels fill [0, 1] differently from row to row."""
+    return [UniformCoordinate(column.name) for column in columns]
 
 
 def equal_parts(count: int) -> Partition:

@@ -161,16 +161,6 @@ class Datetime(_Described):
             )
 
 
-@dataclass(frozen=True)
-class Storage:
-    """How a table stores a column, a public fact: the family of its type, and for times the length of a tick."""
-
-    family: Literal["integer", "real", "boolean", "label", "temporal"]
-    dtype: np.dtype[Any]
-    label: str
-    tick_ns: int = 1
-
-
 Kind: TypeAlias = Continuous | Discrete | Mixed | Categorical | Datetime
 _KINDS: dict[str, Any] = {kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime)}
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv._columns import NAN, NULL, PRESENT, ColumnValues, Storage
 from dipriv.codecs import (
     AtomsLine,
     BinnedCodec,
@@ -29,7 +29,7 @@ from dipriv.codecs import (
     RealCodec,
     fit_codec,
 )
-from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Storage
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Mixed
 from tests.support import dkw, draws, ks_uniform
 
 INT = Storage("integer", np.dtype(np.int64), "int64")

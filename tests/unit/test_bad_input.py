@@ -210,11 +210,11 @@ def test_unknown_columns_are_named_with_the_place(where: str, options: dict[str,
 def test_unknown_columns_in_shares_and_laws() -> None:
     pay, laws = FRAME[["pay"]], {"pay": stats.norm(0, 1), "nmae": stats.norm(0, 1)}
     refused(InputError, "'nmae'", "not a column", call=lambda: privatize(FRAME, kernel=Laplace({"nmae": 2.0})))
-    refused(InputError, "a law is given for 'nmae'", call=lambda: privatize(pay, reference=Known(laws)))
+    refused(InputError, "a distribution is given for 'nmae'", call=lambda: privatize(pay, reference=Known(laws)))
     families = Parametric({"pay": "norm", "nmae": "norm"})
     refused(InputError, "a family is given for 'nmae'", call=lambda: privatize(pay, reference=families))
     both = FRAME.assign(more=1.0)[["pay", "more"]]
-    words = "column 'more' has no law", "1 of 2 columns"
+    words = "column 'more' has no distribution", "1 of 2 columns"
     refused(InputError, *words, call=lambda: privatize(both, reference=Known({"pay": stats.norm(0, 1)})))
 
 

@@ -165,7 +165,7 @@ def through(fitted: FittedMechanism, n: int, seed: int) -> tuple[list[ColumnValu
     codecs, reference = tuple(column.codec for column in fitted.columns), fitted.reference
     mechanism = compose(codecs, reference, fitted.kernel, fitted.order)
     if isinstance(reference, GroupedBoxes):
-        reference = reference.at(np.arange(n) % (len(reference.cubes.starts) - 1))
+        reference = reference.at(np.arange(n) % (len(reference.boxes.starts) - 1))
         mechanism = Chain(codecs, reference, fitted.kernel, fitted.order)
     v = np.empty_like(u)
     v[:, list(fitted.order)] = reference.from_uniform(u)

@@ -313,7 +313,7 @@ def test_specks_beside_a_heavy_value_are_dropped_and_tails_are_not() -> None:
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.floats(0, 100))
 def test_the_least_mass_keeps_the_total(masses: list[float], least: float) -> None:
-    found = margins.with_least(np.array(masses), least)
+    found = margins.with_minimum(np.array(masses), least)
     assert np.isclose(found.sum(), sum(masses))
     if sum(masses) > 0:
         share = sum(masses) / max(sum(masses), np.maximum(masses, least).sum())

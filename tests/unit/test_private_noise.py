@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv._random.discrete_laplace import LARGEST_SCALE
-from dipriv.errors import InputError
+from dipriv.errors import InputError, InternalError
 from dipriv.references._learning.measurements import LATTICE, Accountant, lattice_scale
 from tests.support import ALARM, bits, chi_square_tail, dkw, ks
 from tests.unit.exact_laplace import DiscreteLaplace
@@ -26,18 +26,18 @@ def accountant(budget: Fraction = RICH, seed: int = 1) -> Accountant:
     return Accountant(budget, bits(seed))
 
 
-def test_a_purse_is_never_overdrawn() -> None:
+def test_a_budget_is_never_exceeded() -> None:
     own = accountant(Fraction(1))
     own.spend(Fraction(1, 3))
     own.spend(Fraction(2, 3))
-    with pytest.raises(InputError, match="exceeds what is left"):
+    with pytest.raises(InternalError, match="exceeds what is left"):
         own.spend(Fraction(1, 10**30))
     assert own.spent == 1
     for call in (
         lambda: accountant(Fraction(1, 2)).noisy_counts(np.zeros(3, dtype=np.int64), Fraction(1)),
         lambda: accountant(Fraction(1, 2)).report_noisy_max(np.zeros(3, dtype=np.int64), 1, Fraction(1)),
     ):
-        with pytest.raises(InputError, match="exceeds what is left"):
+        with pytest.raises(InternalError, match="exceeds what is left"):
             call()
 
 
@@ -49,7 +49,7 @@ def test_what_is_not_paid_for_is_not_measured(monkeypatch: pytest.MonkeyPatch) -
         lambda: own.noisy_counts(np.arange(3), Fraction(1)),
         lambda: own.report_noisy_max(np.arange(3), 1, Fraction(1)),
     ):
-        with pytest.raises(InputError):
+        with pytest.raises(InternalError):
             call()
     assert own.spent == 0
 

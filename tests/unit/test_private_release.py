@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from scipy import stats
 
 import dipriv
@@ -24,11 +25,11 @@ from dipriv.codecs import BinnedCodec, LevelsCodec
 from dipriv.errors import BudgetError, DisclosureError, InputError, SchemaError
 from dipriv.ledger import Ledger
 from dipriv.references import Private
-from dipriv.references._learning.domain import Domain, domains
-from dipriv.references._learning.learn import Learned, learn
+from dipriv.references._learning import learn as learning
+from dipriv.references._learning.domain import Domain, domain_of
+from dipriv.references._learning.learn import LearnedNetwork, learn
 from dipriv.release import fitting
-from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
-from dipriv.schema import Categorical, Continuous, Discrete, Schema
+from dipriv.schema import Categorical, Continuous, Discrete
 from dipriv.sources.files import Sink, Source
 from dipriv.sources.protocol import CountableRows, CountedTables
 from tests.support import ALARM, bits
@@ -69,9 +70,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen([], [], [])
     real_learn, real_fit = learn, fitting.FitPlan.fit
 
-    def spied(columns: Any, rows: CountedTables, epsilon: Fraction, target: str | None, own: Bits) -> Learned:
+    def spied(
+        columns: Any, rows: fitting.TableValues, epsilon: Fraction, target: str | None, own: Bits
+    ) -> LearnedNetwork:
         found.epsilon.append(epsilon)
-        found.rows.append(sum(table.rows for table in rows.tables()))
+        assert isinstance(rows.rows, CountedTables)
+        found.rows.append(sum(table.rows for table in rows.rows.tables()))
         assert found.rows[-1] == rows.n_rows
         return real_learn(columns, rows, epsilon, target, own)
 
@@ -79,7 +83,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         found.plans.append(plan)
         return real_fit(plan, rows, own)
 
-    monkeypatch.setattr(fitting, "learn", spied)
+    monkeypatch.setattr(learning, "learn", spied)
     monkeypatch.setattr(fitting.FitPlan, "fit", fit)
     return found
 
@@ -262,11 +266,11 @@ def test_the_ledger_is_charged_once(tmp_path: Path) -> None:
 def test_epsilon_is_spent_before_anything_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
 
-        def fails(*_: object) -> Learned:
+        def fails(*_: object) -> LearnedNetwork:
             assert ledger.dataset("people").spent == 1
             raise InputError("no.", "No.")
 
-        monkeypatch.setattr(fitting, "learn", fails)
+        monkeypatch.setattr(learning, "learn", fails)
         for call in (
             lambda: dipriv.privatize(people(), 1.0, ledger=ledger, dataset="people"),
             lambda: run(tmp_path, pa.table(people()), ledger=ledger, dataset="files"),
@@ -319,7 +323,7 @@ def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None
     ("options", "words"),
     [
         ({"reference": Private(target="nobody")}, "'nobody'"),
-        ({"schema": {"city": Categorical(("a", "b"), encoding="onehot")}}, "dummies"),
+        ({"schema": {"city": Categorical(("a", "b"), encoding="onehot")}}, "dummy variables"),
         ({"schema": {"city": Continuous()}}, "declared Continuous()"),
         ({"split": "mine"}, "split is a str"),
     ],
@@ -461,13 +465,12 @@ def test_a_stream_of_batches_holds_infinities_too() -> None:
 
 SEEDS = 60
 Facts = tuple[float, ...]
-Plan = Callable[[tables.Table, CountableRows], list[Domain]]
+Plan = Callable[[tables.Table], list[Domain]]
 
 
-def facts_of(found: Learned) -> Facts:
+def facts_of(found: LearnedNetwork) -> Facts:
     """How many cells, their lowest and highest codes, how many kinds of missing cells; the kind and its bounds."""
-    (column,) = found.columns
-    codec, kind = column.codec, column.kind
+    (codec,), (kind,) = found.codecs, found.kinds
     assert isinstance(codec, BinnedCodec | LevelsCodec)
     ends = codec.starts[[0, -1]] if isinstance(codec, BinnedCodec) else codec.levels[[0, -1]]
     bounds = getattr(kind, "lower", None) or 0.0, getattr(kind, "upper", None) or 0.0
@@ -476,20 +479,19 @@ def facts_of(found: Learned) -> Facts:
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
     table = tables.read(frame).clip_infinities()
-    rows = CountedTables(table.rows, lambda: [table])
-    return [facts_of(learn(plan(table, rows), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
+    rows = fitting.TableValues(CountedTables(table.rows, lambda: [table]), {})
+    return [facts_of(learn(plan(table), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
 
 
-def honest(table: tables.Table, rows: CountableRows) -> list[Domain]:
-    return domains([table.column(name) for name in table.names], Schema({}), rows, strict=True)
+def honest(table: tables.Table) -> list[Domain]:
+    return [domain_of(table.column(name).numeric(None), None) for name in table.names]
 
 
-def leaky(table: tables.Table, rows: CountableRows) -> list[Domain]:
+def leaky(table: tables.Table) -> list[Domain]:
     """Bounds read from the rows, as many programs do."""
     (name,) = table.names
     values = table.cells(name).present
-    declared = Schema({name: Continuous(float(values.min()), float(values.max()))})
-    return domains([table.column(name)], declared, rows, strict=True)
+    return [domain_of(table.column(name).numeric(None), Continuous(float(values.min()), float(values.max())))]
 
 
 def broken_promise(one: list[Facts], other: list[Facts], epsilon: float) -> float:

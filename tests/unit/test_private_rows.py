@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 
 import dipriv
+from dipriv._arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table
 from dipriv.kernels import Optimal
 from dipriv.references import Private
-from dipriv.references._learning.measurements import Accountant, Counts
+from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.release import fitting
 from dipriv.schema import Categorical, Mixed, Schema

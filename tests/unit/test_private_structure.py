@@ -19,11 +19,12 @@ from dipriv._tables import frames as tables
 from dipriv.mechanism import encode
 from dipriv.references import Network
 from dipriv.references._learning import learn as learning
-from dipriv.references._learning.dependence import MOST_GROUPS, coarsened, groups_for
-from dipriv.references._learning.domain import domains
-from dipriv.references._learning.learn import CHOICES, Learned, learn
+from dipriv.references._learning.dependence import MAX_GROUPS, coarsened, groups_for
+from dipriv.references._learning.domain import domain_of
+from dipriv.references._learning.learn import CHOICES, LearnedNetwork, learn
 from dipriv.references._learning.measurements import Accountant
-from dipriv.references._learning.two_way import denoised, of_greatest_entropy, with_margins
+from dipriv.references._learning.two_way import denoised, max_entropy_table, rake
+from dipriv.release.fitting import TableValues, labels_of
 from dipriv.schema import Schema
 from dipriv.sources.protocol import CountedTables
 from tests.support import bits, dkw, draws, ks_uniform
@@ -33,24 +34,26 @@ N = 20_000
 
 def learned(
     frame: Any, epsilon: float | Fraction, target: str | None = None, seed: int = 1, batch: int | None = None
-) -> Learned:
+) -> LearnedNetwork:
     """As a release learns, from one table or from batches."""
     whole = tables.read(frame).clip_infinities()
     size = batch or whole.rows
     parts = [tables.read(frame[first : first + size]) for first in range(0, whole.rows, size)] if batch else [whole]
     rows = CountedTables(whole.rows, lambda: parts)
-    found = domains([whole.column(name) for name in whole.names], Schema({}), rows, strict=False)
-    return learn(found, rows, Fraction(epsilon), target, bits(seed))
+    columns = [whole.column(name) for name in whole.names]
+    labels, _ = labels_of(columns, Schema({}), rows, strict=False)
+    found = [domain_of(column.numeric(labels.get(column.name)), None) for column in columns]
+    return learn(found, TableValues(rows, labels), Fraction(epsilon), target, bits(seed))
 
 
-def parents_of(found: Learned) -> dict[int, set[int]]:
+def parents_of(found: LearnedNetwork) -> dict[int, set[int]]:
     """Each column's parents, both by their place in the table."""
     assert isinstance(found.reference, Network)
     nodes = zip(found.order, found.reference.nodes, strict=True)
     return {column: {found.order[place] for place in node.parents} for column, node in nodes}
 
 
-def edges(found: Learned) -> set[tuple[int, int]]:
+def edges(found: LearnedNetwork) -> set[tuple[int, int]]:
     return {(min(i, j), max(i, j)) for i, parents in parents_of(found).items() for j in parents}
 
 
@@ -94,7 +97,7 @@ def test_all_that_is_paid_adds_up_to_epsilon_and_no_more(
     alone = CHOICES / 3 if columns == 3 else 0  # where one of three choices has one candidate, it costs nothing
     assert found.spent >= given_epsilon * (1 - alone) * Fraction(999, 1000)
     assert sorted(found.order) == list(range(columns))
-    assert [column.name for column in found.columns] == [f"c{i}" for i in range(columns)]
+    assert len(found.codecs) == len(found.kinds) == columns
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 40.0, 1e4])
@@ -214,8 +217,7 @@ def test_with_little_noise_the_network_is_the_tables_law(target: str | None) -> 
     frame = chain(4)
     found = learned(frame, 1e5, target)
     table = tables.read(frame)
-    cells = [column.cells(table) for column in found.columns]
-    v = encode([column.codec for column in found.columns], cells, draws(1, N))[:, found.order]
+    v = encode(found.codecs, [table.cells(name) for name in table.names], draws(1, N))[:, found.order]
     u = found.reference.to_uniform(v)
     bound = dkw(N) + 0.01  # and what the noise of a few counts in 20,000 rows adds
     for column in range(4):
@@ -249,7 +251,7 @@ def test_groups_are_even_where_states_have_an_order_and_single_where_they_have_n
     assert heavy[0] != heavy[1]
     assert heavy[-1] != heavy[-2]
     assert coarsened(np.array([9.0, 5.0, 2.0, 1.0, 1.0, 0.0]), 4, ordered=False).tolist() == [0, 1, 2, 3, 3, 3]
-    assert groups_for(10**9, 1.0) == MOST_GROUPS
+    assert groups_for(10**9, 1.0) == MAX_GROUPS
     assert groups_for(1, 100.0) == 2
 
 
@@ -292,17 +294,17 @@ def test_a_table_of_independent_columns_becomes_their_product() -> None:
 
 
 def test_margins_are_put_right_where_there_is_nothing() -> None:
-    table = with_margins(np.zeros((3, 2)), np.array([5.0, 3.0, 2.0]), np.array([4.0, 6.0]))
+    table = rake(np.zeros((3, 2)), np.array([5.0, 3.0, 2.0]), np.array([4.0, 6.0]))
     np.testing.assert_allclose(table, np.outer([5.0, 3.0, 2.0], [4.0, 6.0]) / 10)
-    empty = with_margins(np.ones((2, 2)), np.array([10.0, 0.0]), np.array([4.0, 6.0]))
+    empty = rake(np.ones((2, 2)), np.array([10.0, 0.0]), np.array([4.0, 6.0]))
     np.testing.assert_allclose(empty, [[4.0, 6.0], [0.0, 0.0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (4, 3, 5), (8, 6, 2)])
-def test_three_ways_of_greatest_entropy_have_the_two_way_margins(shape: tuple[int, int, int]) -> None:
+def test_max_entropy_tables_have_the_two_way_marginals(shape: tuple[int, int, int]) -> None:
     for seed in range(10):
         truth = np.random.default_rng(seed).dirichlet(np.full(int(np.prod(shape)), 0.7)).reshape(shape) * N
-        table = of_greatest_entropy(truth.sum(axis=2), truth.sum(axis=1), truth.sum(axis=0))
+        table = max_entropy_table(truth.sum(axis=2), truth.sum(axis=1), truth.sum(axis=0))
         for axis in range(3):
             assert np.abs(table.sum(axis=axis) - truth.sum(axis=axis)).sum() < 0.02 * N
 

@@ -248,7 +248,7 @@ def test_the_number_of_passes_does_not_change_the_tree(cells: int, monkeypatch: 
     values = np.concatenate([np.zeros(500), np.random.default_rng(1).lognormal(3, 2, 500), np.full(300, 42.0)])
     codes = line.to_codes(values)
     whole = grown(line, Fraction(2), codes)
-    monkeypatch.setattr(privtree, "MOST_CELLS", cells)
+    monkeypatch.setattr(privtree, "MAX_CELLS", cells)
     passes = 0
     found = tree(line, Fraction(2))
     while not found.grown:

@@ -15,13 +15,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 
 import dipriv
 from dipriv._tables.frames import read
 from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError, ReferenceDataError, SchemaError
 from dipriv.ledger import Ledger
 from dipriv.release.accounting import identify
-from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from dipriv.sources.files import BATCH_ROWS, Sink, Source
 from dipriv.sources.holdout import Split
 from dipriv.sources.privacy_unit import Unit

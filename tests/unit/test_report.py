@@ -59,7 +59,12 @@ def pair() -> tuple[pd.DataFrame, dipriv.Release]:
 def compared(pair: tuple[pd.DataFrame, dipriv.Release]) -> Comparison:
     table, release = pair
     return compare(
-        table, release.data, schema=release.schema, rows=release.secrets.row_positions, guarantee=release.guarantee, target="works"
+        table,
+        release.data,
+        schema=release.schema,
+        rows=release.secrets.row_positions,
+        guarantee=release.guarantee,
+        target="works",
     )
 
 

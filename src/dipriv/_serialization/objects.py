@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from dipriv import codecs, kernels, references, schema
+from dipriv._columns import Storage
 from dipriv._serialization.archive import LARGEST, Arrays, as_dtype, pack, unpack
 from dipriv._serialization.fields import check_fields
 from dipriv._serialization.invariants import is_cheap_to_build, satisfies_invariants
@@ -60,7 +61,7 @@ _CLASSES: dict[str, type[Any]] = {
         schema.Datetime,
         schema.Discrete,
         schema.Mixed,
-        schema.Storage,
+        Storage,
         Column,
         FittedColumn,
         Guarantee,

@@ -10,14 +10,15 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues, cast
+from dipriv._columns import NAN, NULL, PRESENT, ColumnValues, Storage, cast
 from dipriv._jit import jit
 from dipriv.errors import InputError, SchemaError
-from dipriv.schema import Storage
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
 _MOST_DIGITS = 38
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The years 1 to 9999, in days since 1970: what the calendars of most programs hold."""
 
 
 def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
@@ -49,6 +50,21 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
         "Convert it to numbers, text, dates or booleans, leave it out with columns=[...], or pass it through with "
         "keep=[...].",
     )
+
+
+def value_range(arrow_type: pa.DataType) -> tuple[float | None, float | None]:
+    """The smallest and largest value of a type, where its storage could hold more: a public fact."""
+    if pt.is_time(arrow_type):
+        return 0, _DAY // _tick(arrow_type) - 1
+    if pt.is_date(arrow_type):
+        return _FIRST_DAY, _LAST_DAY
+    if pt.is_timestamp(arrow_type):
+        ticks = _DAY // _tick(arrow_type)
+        return _FIRST_DAY * ticks, (_LAST_DAY + 1) * ticks - 1
+    if pt.is_decimal(arrow_type):
+        largest = (10**arrow_type.precision - 1) / 10**arrow_type.scale
+        return -largest, largest
+    return (-65504.0, 65504.0) if pt.is_float16(arrow_type) else (None, None)
 
 
 def meaning(arrow_type: pa.DataType) -> str:

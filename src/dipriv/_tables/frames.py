@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dipriv._arrays import Mask
-from dipriv._columns import NULL, PRESENT, ColumnValues, cast
-from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of
+from dipriv._columns import NULL, PRESENT, ColumnValues, NumericColumn, Storage, cast
+from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of, value_range
 from dipriv.errors import InputError, SchemaError
-from dipriv.schema import Storage
 
 Backend: TypeAlias = Literal["pandas", "polars", "pyarrow", "numpy"]
 
@@ -36,6 +35,13 @@ class Column:
     nullable: bool
     labels: pa.Array | None = field(repr=False, default=None)
     label_values: tuple[Any, ...] | None = field(repr=False, default=None)
+
+    def numeric(self, labels: pa.Array | None) -> NumericColumn:
+        """The same facts without Arrow, where cells are positions in `labels` (None for columns without labels)."""
+        listed = () if labels is None else tuple(labels.to_pylist())
+        plain = listed if listed and all(isinstance(label, str | int | float) for label in listed) else None
+        n_labels = None if labels is None else len(labels)
+        return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels, plain)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,13 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._columns import PRESENT, ColumnValues, Storage
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import cells_to_arrow, distinct_labels
 from dipriv._tables.frames import Table
 from dipriv.codecs import infer_kind
 from dipriv.codecs.temporal import ticks_in
-from dipriv.schema import Continuous, Datetime, Discrete, Kind, Mixed, Storage
+from dipriv.schema import Continuous, Datetime, Discrete, Kind, Mixed
 
 Places = NDArray[np.intp]
 Numbers = NDArray[Any]

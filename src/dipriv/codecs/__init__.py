@@ -1,5 +1,6 @@
 """Codecs: one column's cells <-> continuous reals."""
 
+from dipriv._atoms_line import AtomsLine
 from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.fit import fit_codec, infer_kind
@@ -8,7 +9,7 @@ from dipriv.codecs.missing import MissingCodec
 from dipriv.codecs.one_hot import OneHotCodec
 from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.codecs.protocol import Codec
-from dipriv.codecs.real import AtomsLine, RealCodec
+from dipriv.codecs.real import RealCodec
 
 __all__ = [
     "NAN",

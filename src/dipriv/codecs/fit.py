@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, first_not_below
-from dipriv._columns import ColumnValues
+from dipriv._atoms_line import AtomsLine
+from dipriv._columns import ColumnValues, Storage
 from dipriv._jit import jit
 from dipriv.codecs.levels import LatticeCodec, LevelsCodec, nearest_index
 from dipriv.codecs.missing import MissingCodec
 from dipriv.codecs.one_hot import OneHotCodec
 from dipriv.codecs.protocol import Codec
-from dipriv.codecs.real import AtomsLine, RealCodec
+from dipriv.codecs.real import RealCodec
 from dipriv.codecs.temporal import coarsest_resolution, ticks_in
 from dipriv.errors import ReferenceDataError, SchemaError
-from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, Storage, lattice
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, lattice
 
 MOST_LEVELS = 256
 ROWS_PER_LEVEL = 5

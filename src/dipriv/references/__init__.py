@@ -9,19 +9,37 @@ from dipriv.references._models.distributions import (
     LevelsDistribution,
     Mixture,
 )
+from dipriv.references._models.independent import Independent
 from dipriv.references._models.network import Network, Node
+from dipriv.references._models.normal import Normal
 from dipriv.references.empirical import Empirical
 from dipriv.references.grouped import AtGroups, Grouped, GroupedBoxes
-from dipriv.references.known import Independent, Known, Normal
+from dipriv.references.known import Known
 from dipriv.references.parametric import Parametric
 from dipriv.references.private import Private
-from dipriv.references.protocol import FittableSpec, Order, Reference, ReferenceRows, ReferenceSpec, draw_order
+from dipriv.references.protocol import (
+    CountableValues,
+    FittableSpec,
+    LearnableSpec,
+    LearningPlan,
+    Order,
+    Reference,
+    ReferenceRows,
+    ReferenceSpec,
+    ValuesCounter,
+    as_spec,
+    by_name,
+    draw_order,
+    reference_spec,
+    registered_names,
+)
 
 __all__ = [
     "AtGroups",
     "Boxes",
     "BucketIndex",
     "ContinuousDistribution",
+    "CountableValues",
     "Distribution",
     "Empirical",
     "FittableSpec",
@@ -30,6 +48,8 @@ __all__ = [
     "Independent",
     "IntegerDistribution",
     "Known",
+    "LearnableSpec",
+    "LearningPlan",
     "LevelsDistribution",
     "Mixture",
     "Network",
@@ -41,5 +61,10 @@ __all__ = [
     "Reference",
     "ReferenceRows",
     "ReferenceSpec",
+    "ValuesCounter",
+    "as_spec",
+    "by_name",
     "draw_order",
+    "reference_spec",
+    "registered_names",
 ]

@@ -9,16 +9,17 @@ from typing import ClassVar, Literal
 from dipriv.errors import InputError
 from dipriv.references._models.boxes import Boxes, Edge
 from dipriv.references._models.distributions import LevelsDistribution
-from dipriv.references.known import Independent
-from dipriv.references.protocol import Order, ReferenceRows
+from dipriv.references._models.independent import Independent
+from dipriv.references.protocol import Order, ReferenceRows, reference_spec
 from dipriv.schema import Kind
 
 
+@reference_spec("holdout")
 @dataclass(frozen=True)
 class Empirical:
     """Reference rows spread over boxes; fitted on a hold-out, on a public table, or on rows of your own.
 
-    A single column of levels has their relative frequencies, spread as in Lemma S1, for its law. With several
+    A single column of levels has the distribution of their relative frequencies, spread as in Lemma S1. With several
     columns each released row is close to one reference row, so reference rows that are not public come out nearly
     verbatim: the guarantee says so.
 
@@ -31,6 +32,8 @@ class Empirical:
 
     edge: Edge = "unit-free"
     order: Order = None
+    by: ClassVar[None] = None
+    uses_counts: ClassVar[bool] = True
     source: ClassVar[Literal["rows"]] = "rows"
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Repeated measurements (appendix S4): rows of a group share a law of their own, estimated from its first rows."""
+"""Repeated measurements (appendix S4): rows of a group share a distribution, estimated from its first rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dipriv._arrays import FloatArray
+from dipriv._coordinates import EncodedColumn, UniformCoordinate
 from dipriv.errors import InputError
 from dipriv.references._models.boxes import Boxes, Edge, Groups
 from dipriv.references.empirical import check_edge
@@ -32,6 +33,7 @@ class Grouped:
     pick: Literal["first", "random"] = "first"
     edge: Edge = "unit-free"
     order: Order = None
+    uses_counts: ClassVar[bool] = False
     source: ClassVar[Literal["groups"]] = "groups"
 
     def __post_init__(self) -> None:
@@ -59,21 +61,27 @@ class Grouped:
 class GroupedBoxes:
     """Fitted references of all groups; `at(groups)` is the reference of rows whose groups are known."""
 
-    cubes: Boxes
+    boxes: Boxes
 
     def at(self, groups: Groups) -> AtGroups:
-        return AtGroups(self.cubes, groups)
+        return AtGroups(self.boxes, groups)
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        return self.boxes.coordinates(columns)
 
 
 @dataclass(frozen=True, eq=False)
 class AtGroups:
     """A `Reference` for rows of given groups: each row uses the boxes of its own group."""
 
-    cubes: Boxes
+    boxes: Boxes
     groups: Groups
 
     def to_uniform(self, v: FloatArray) -> FloatArray:
-        return self.cubes.to_uniform(v, self.groups)
+        return self.boxes.to_uniform(v, self.groups)
 
     def from_uniform(self, u: FloatArray) -> FloatArray:
-        return self.cubes.from_uniform(u, self.groups)
+        return self.boxes.from_uniform(u, self.groups)
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        return self.boxes.coordinates(columns)

@@ -130,7 +130,7 @@ def _drawn(fitted: FittedMechanism) -> tuple[list[ColumnValues], list[ColumnValu
     released = fitted.kernel.perturb(u, Draws(bits.child("noise"), 0, rows))
     reference = fitted.reference
     if isinstance(reference, GroupedBoxes):
-        reference = reference.at(np.arange(rows) % (len(reference.cubes.starts) - 1))
+        reference = reference.at(np.arange(rows) % (len(reference.boxes.starts) - 1))
     codecs = [column.codec for column in fitted.columns]
     sides = []
     for side in (np.clip(u, 2.0**-53, 1 - 2.0**-53), released):

@@ -1,4 +1,4 @@
-"""From recipes and reference rows to a mechanism that is ready to release tables."""
+"""From reference specs and rows to a mechanism that is ready to release tables."""
 
 from __future__ import annotations
 
@@ -12,38 +12,34 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dipriv._arrays import Counts
 from dipriv._columns import ColumnValues
-from dipriv._coordinates import UniformCoordinate
+from dipriv._coordinates import EncodedColumn, UniformCoordinate
 from dipriv._jit import announce_compilation
 from dipriv._parallel import in_chunks
 from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Bits, Draws
 from dipriv._tables.arrow import distinct_labels, group_codes
-from dipriv._tables.fitted_columns import FittedColumn, fit_columns, refuse_nulls
+from dipriv._tables.fitted_columns import FittedColumn, declared_labels, fit_columns, refuse_nulls
 from dipriv._tables.frames import Column, Table, check_names, read
+from dipriv._tables.identifiers import refuse_free_text_labels
 from dipriv.codecs import Codec, LevelsCodec
-from dipriv.errors import InputError, InternalError, ReferenceDataError
+from dipriv.errors import InputError, InternalError, ReferenceDataError, SchemaError
 from dipriv.kernels import Kernel, KernelSpec
 from dipriv.mechanism import Chain, Mechanism, compose, encode
 from dipriv.references import (
-    Boxes,
-    Distribution,
     FittableSpec,
-    Grouped,
-    GroupedBoxes,
-    Independent,
-    IntegerDistribution,
-    LevelsDistribution,
+    LearnableSpec,
+    LearningPlan,
     Order,
-    Private,
+    Reference,
     ReferenceRows,
     ReferenceSpec,
+    ValuesCounter,
     draw_order,
 )
-from dipriv.references._learning.domain import Domain, domains
-from dipriv.references._learning.learn import learn
 from dipriv.schema import Categorical, Schema
-from dipriv.sources.protocol import CountableRows
+from dipriv.sources.protocol import CountableRows, Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +133,6 @@ class FittedMechanism:
         return codes
 
 
-SMALLEST_FOR_COLUMN = Fraction(1, 10**9)
-"""With less ε than that for a column the noise of a private reference would not fit its integers."""
-
-
 @dataclass(frozen=True, eq=False)
 class FitPlan:
     """All that is fixed before ε is spent, and how the reference is then fitted.
@@ -162,7 +154,8 @@ class FitPlan:
     width: int = 1
     """How many columns U has, where that is known."""
     _kernel: KernelSpec | None = field(repr=False, default=None)
-    _domains: tuple[Domain, ...] = field(repr=False, default=())
+    _learning: LearningPlan | None = field(repr=False, default=None)
+    _labels: Labels = field(repr=False, default_factory=dict)
     _fitted: FittedMechanism | None = field(repr=False, default=None)
 
     @property
@@ -174,15 +167,18 @@ class FitPlan:
         """The fitted mechanism; a private reference is learned from these rows."""
         if self._fitted is not None:
             return self._fitted
-        if rows is None or self._kernel is None or not isinstance(self.spec, Private):
+        if rows is None or self._kernel is None or self._learning is None:
             raise InternalError("a reference is to be learned from no rows.", "This is a fault in dipriv: report it.")
         announce_compilation()
-        learned = learn(self._domains, rows, self.reference_epsilon, self.spec.target, bits)
-        chained = [self._domains[position].name for position in learned.order]
-        coordinates = coordinates_of(learned.columns, learned.reference, learned.order)
-        kernel = self._kernel.build(self.row_epsilon, chained, coordinates)
+        learned = self._learning.learn(TableValues(rows, self._labels), bits)
+        columns = tuple(
+            FittedColumn(column, kind, self._labels.get(column.name), codec)
+            for column, kind, codec in zip(self.columns, learned.kinds, learned.codecs, strict=True)
+        )
+        coordinates = coordinates_of(columns, learned.reference, learned.order)
+        kernel = self._kernel.build(self.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
         return FittedMechanism(
-            learned.columns, learned.reference, kernel, learned.order, declared=self.declared, clips_infinities=True
+            columns, learned.reference, kernel, learned.order, declared=self.declared, clips_infinities=True
         )
 
 
@@ -200,15 +196,19 @@ def plan_fit(
 ) -> FitPlan:
     """Plan how the reference is fitted, with ε for each released row; every refusal comes here, before ε is spent.
 
-    `rows` are what a private reference is learned from, `reference` is the table that others are fitted on. Rows that
-    are `disjoint` from the released ones leave all of ε to both.
+    Parameters
+    ----------
+    rows
+        What a private reference is learned from.
+    reference
+        The table that other references are fitted on; None where the spec reads no rows.
+    disjoint
+        Whether `rows` are not released: then reference and released rows have all of ε each.
     """
-    if isinstance(spec, Private):
+    if spec.source == "private":
         if rows is None:
             raise InternalError("a private reference needs rows.", "This is a fault in dipriv: please report it.")
-        return _plan_private(spec, kernel, epsilon, columns, schema, rows, disjoint=disjoint)
-    if not hasattr(spec, "fit"):
-        raise InputError(f"a {type(spec).__name__} has no way to be fitted.", "Give it a fit method.")
+        return _plan_learning(cast(LearnableSpec, spec), kernel, epsilon, columns, schema, rows, disjoint=disjoint)
     fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits)
     return FitPlan(
         spec,
@@ -223,8 +223,8 @@ def plan_fit(
     )
 
 
-def _plan_private(
-    spec: Private,
+def _plan_learning(
+    spec: LearnableSpec,
     kernel: KernelSpec,
     epsilon: float,
     columns: Sequence[Column],
@@ -233,35 +233,77 @@ def _plan_private(
     *,
     disjoint: bool,
 ) -> FitPlan:
-    """Divide ε between reference and rows; both have all of it where they are disjoint."""
-    names = [column.name for column in columns]
-    if spec.target is not None:
-        check_names([spec.target], names, "target")
-    found = tuple(domains(columns, schema, rows, strict=spec.strict))
-    of_rows = epsilon if disjoint else float(Fraction(epsilon) * (1 - spec.share(len(found))))
-    of_reference = Fraction(epsilon) if disjoint else Fraction(epsilon) - Fraction(of_rows)
-    if of_reference < SMALLEST_FOR_COLUMN * len(names):
-        raise InputError(
-            f"the reference's part of epsilon is {float(of_reference):.3g} for {len(names)} columns; it needs at least "
-            f"{float(SMALLEST_FOR_COLUMN):g} for each.",
-            "Use a larger epsilon or reference_share, or fewer columns.",
-        )
-    kernel.check(of_rows, [_public_coordinate(domain, alone=len(found) == 1) for domain in found])
+    spec.check([column.numeric(None) for column in columns], schema)
+    labels, labels_read = labels_of(columns, schema, rows, strict=spec.strict)
+    numeric = [column.numeric(labels.get(column.name)) for column in columns]
+    learning = spec.plan(numeric, schema, epsilon, disjoint=disjoint)
+    coordinates = learning.coordinates()
+    kernel.check(learning.row_epsilon, coordinates)
     return FitPlan(
         spec,
         tuple(columns),
         tuple(schema),
-        tuple(domain.name for domain in found if domain.has_read_labels),
-        of_reference,
-        of_rows,
-        width=len(found),
+        labels_read,
+        learning.reference_epsilon,
+        learning.row_epsilon,
+        width=len(coordinates),
         _kernel=kernel,
-        _domains=found,
+        _learning=learning,
+        _labels=labels,
     )
 
 
+def labels_of(
+    columns: Sequence[Column], schema: Schema, rows: CountableRows, *, strict: bool
+) -> tuple[Labels, tuple[str, ...]]:
+    """The labels of all label columns, and the names of the columns whose labels were read from the rows.
+
+    Labels that neither a type nor the schema declares are read, and so taken as public; `strict` refuses that.
+    """
+    labelled = [column for column in columns if column.storage.family == "label"]
+    declared = {column.name: declared_labels(column, schema.get(column.name)) for column in labelled}
+    unlisted = [column for column in labelled if declared[column.name] is None]
+    if unlisted and strict:
+        raise SchemaError(
+            f"column {unlisted[0].name!r} has labels that are declared nowhere ({len(unlisted)} such columns), and "
+            "strict refuses to read them from the rows.",
+            "Declare them: Categorical(levels=...), or a categorical type; or drop the column.",
+        )
+    read = tuple(column.name for column in unlisted)
+    found = rows.labels(read) if unlisted else {}
+    for column in unlisted:  # judged by the labels alone, which are taken as public
+        refuse_free_text_labels(column, found[column.name], rows.n_rows)
+    return {**declared, **found}, read
+
+
+@dataclass(frozen=True, eq=False)
+class TableCounter:
+    """A counter of columns of values as one of tables. It is pickled to where the rows are, and holds no secret."""
+
+    counter: ValuesCounter
+    labels: Labels = field(repr=False)
+
+    def __call__(self, table: Table) -> list[Counts]:
+        return self.counter(lambda name: table.cells(name, self.labels.get(name)))
+
+
+@dataclass(frozen=True, eq=False)
+class TableValues:
+    """Rows of tables as columns of values: labels become their positions in `labels`."""
+
+    rows: CountableRows
+    labels: Labels = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    def count(self, counter: ValuesCounter) -> list[Counts]:
+        return self.rows.count(TableCounter(counter, self.labels))
+
+
 def fit(
-    recipe: FittableSpec,
+    spec: FittableSpec,
     kernel: KernelSpec,
     epsilon: float,
     facts: Sequence[Column],
@@ -269,59 +311,46 @@ def fit(
     reference: Table | None,
     bits: Bits,
 ) -> FittedMechanism:
-    """Fit codecs and reference on the reference rows (None where the recipe reads none), and build the kernel."""
+    """Fit codecs and reference on the reference rows (None where the spec reads none), and build the kernel."""
     announce_compilation()
     names = [column.name for column in facts]
-    lawful = recipe.kinds(names)
-    columns = fit_columns(facts, schema, lawful, reference)
+    determined = spec.kinds(names)
+    columns = fit_columns(facts, schema, determined, reference)
     codecs = [column.codec for column in columns]
-    order = _order_of_v(codecs, draw_order(_checked(recipe.order, names), names, bits.child("order")))
+    order = _order_of_v(codecs, draw_order(_checked(spec.order, names), names, bits.child("order")))
     of_v = [column.name for column in columns for _ in range(column.codec.dims)]
     chained = tuple(of_v[position] for position in order)
     lower = np.array([low for codec in codecs for low in codec.lower])[list(order)]
-    v, counts, by, groups, codes = np.empty((0, len(order))), None, None, None, None
-    alone = codecs[0] if len(codecs) == 1 and recipe.source == "rows" else None
+    v, counts, groups, codes = np.empty((0, len(order))), None, None, None
+    alone = codecs[0] if len(codecs) == 1 and spec.uses_counts else None
     if reference is not None and isinstance(alone, LevelsCodec):
         counts = np.bincount(alone.to_states(columns[0].cells(reference)), minlength=alone.states)
     elif reference is not None:
         draws = Draws(bits.child("reference"), 0, reference.rows)
         v = encode(codecs, [column.cells(reference) for column in columns], draws)[:, order]
-    if isinstance(recipe, Grouped) and reference is not None:
-        by, groups = recipe.by, distinct_labels(reference.array(recipe.by))
+    by = spec.by if reference is not None else None
+    if by is not None and reference is not None:
+        groups = distinct_labels(reference.array(by))
         codes = group_codes(reference.array(by), groups)
-    fitted = recipe.fit(ReferenceRows(v, lower, chained, codes, counts))
+    fitted = spec.fit(ReferenceRows(v, lower, chained, codes, counts))
     noise = kernel.build(epsilon, chained, coordinates_of(columns, fitted, order))
-    return FittedMechanism(tuple(columns), fitted, noise, order, not lawful, by, groups, tuple(schema))
+    return FittedMechanism(tuple(columns), fitted, noise, order, not determined, by, groups, tuple(schema))
 
 
-def coordinates_of(columns: Sequence[FittedColumn], reference: Any, order: Sequence[int]) -> list[UniformCoordinate]:
-    """What the reference tells of each column of U, in the order of the chain rule: its levels where they are fixed.
-
-    In a chain the levels fill [0, 1] differently from row to row, so there every column counts as a number. Boxes
-    around single reference rows are picked by the first column alone: the others only tell the place inside a box.
-    """
-    of_v = [column for column in columns for _ in range(column.codec.dims)]
-    chained = [of_v[position] for position in order]
-    if isinstance(reference, Independent):
-        return [_margin(column, law) for column, law in zip(chained, reference.laws, strict=True)]
-    boxes = isinstance(reference, Boxes | GroupedBoxes)
-    return [UniformCoordinate(column.name, matters=not boxes or number == 0) for number, column in enumerate(chained)]
+def coordinates_of(
+    columns: Sequence[FittedColumn], reference: Reference, order: Sequence[int]
+) -> list[UniformCoordinate]:
+    """What the reference implies about each column of U, in the order of the chain rule."""
+    of_v = [encoded for column in columns for encoded in [_encoded(column)] * column.codec.dims]
+    return reference.coordinates([of_v[position] for position in order])
 
 
-def _margin(column: FittedColumn, law: Distribution) -> UniformCoordinate:
-    if isinstance(law, IntegerDistribution):
-        probabilities = np.trim_zeros(np.diff(law.cumulative), "b")
-        return UniformCoordinate(
-            column.name, probabilities, law.start + np.arange(len(probabilities), dtype=np.float64)
-        )
-    if not isinstance(law, LevelsDistribution) or not isinstance(column.codec, LevelsCodec):
-        return UniformCoordinate(column.name)
+def _encoded(column: FittedColumn) -> EncodedColumn:
+    if not isinstance(column.codec, LevelsCodec):
+        return EncodedColumn(column.name)
     missing = len(column.codec.missing)
     values = np.concatenate([np.zeros(missing), column.codec.levels.astype(np.float64)])
-    categories = isinstance(column.kind, Categorical)
-    return UniformCoordinate(
-        column.name, law.probabilities, None if categories else values, missing, _declared_places(column)
-    )
+    return EncodedColumn(column.name, values, missing, isinstance(column.kind, Categorical), _declared_places(column))
 
 
 def _declared_places(column: FittedColumn) -> tuple[int, ...] | None:
@@ -330,14 +359,6 @@ def _declared_places(column: FittedColumn) -> tuple[int, ...] | None:
     if column.labels is not None or declared is None:
         return None
     return tuple(sorted(range(len(declared)), key=lambda place: declared[place]))
-
-
-def _public_coordinate(domain: Domain, *, alone: bool) -> UniformCoordinate:
-    """What is known of a column before its law is learned: how many levels it has, if it is released by itself."""
-    if domain.levels is None or not alone:
-        return UniformCoordinate(domain.name)
-    states = len(domain.levels) + len(domain.missing)
-    return UniformCoordinate(domain.name, np.full(states, 1 / states), missing=len(domain.missing))
 
 
 def _checked(order: Order, names: Sequence[str]) -> Order:

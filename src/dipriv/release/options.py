@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -17,7 +17,8 @@ from dipriv._tables.frames import check_names
 from dipriv.errors import InputError, PrivacyWarning
 from dipriv.guarantee import check_epsilon
 from dipriv.kernels import KernelSpec, Laplace, Optimal
-from dipriv.references import Empirical, Private, ReferenceSpec
+from dipriv.references import ReferenceSpec
+from dipriv.references.protocol import as_spec, by_name
 from dipriv.schema import Kind, Schema
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
 from dipriv.sources.privacy_unit import PrivacyUnit
@@ -111,13 +112,13 @@ class ReleaseOptions:
     @cached_property
     def spec(self) -> ReferenceSpec:
         """The reference that is asked for: a public table has the empirical one, else it is learned privately."""
-        if isinstance(self.reference, str):
-            return self._named(self.reference)
-        if self.reference is not None:
-            if isinstance(self.reference, type) or not hasattr(self.reference, "kinds"):
-                raise InputError(f"expected a reference, got {type(self.reference).__name__}.", _REFERENCES)
-            return self.reference
-        return Empirical() if self.public is not None else self._private()
+        if self.reference is not None and not isinstance(self.reference, str):
+            return as_spec(self.reference)
+        default = "private" if self.public is None else "holdout"
+        found: Any = by_name(default if self.reference is None else self.reference)
+        given = self._of_private_reference()
+        spec: ReferenceSpec = replace(found, **given) if given and found.source == "private" else found
+        return spec
 
     @cached_property
     def kernel_spec(self) -> KernelSpec:
@@ -204,18 +205,13 @@ class ReleaseOptions:
         if self.epsilon > LARGE_EPSILON:
             _warn(f"ε = {self.epsilon:g} is beyond {LARGE_EPSILON:g} and protects little.")
 
-    def _named(self, name: str) -> ReferenceSpec:
-        if name == "private":
-            return self._private()
-        if name == "holdout":
-            return Empirical()
-        raise InputError(f"reference={name!r} is unknown.", _REFERENCES)
-
-    def _private(self) -> Private:
-        return Private(self.target, self.reference_share, self.strict)
+    def _of_private_reference(self) -> dict[str, Any]:
+        """The options that only a private reference has, where they are given."""
+        names = ("target", "reference_share", "strict")
+        return {name: getattr(self, name) for name in names if getattr(self, name) not in (None, False)}
 
     def _check_reference(self) -> None:
-        given = [name for name in ("target", "reference_share", "strict") if getattr(self, name) not in (None, False)]
+        given = list(self._of_private_reference())
         own = self.reference is not None and not isinstance(self.reference, str)
         if given and (own or self.spec.source != "private"):
             raise InputError(
@@ -278,7 +274,6 @@ class ReleaseOptions:
             raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
 
 
-_REFERENCES = 'Use "private", "holdout", or Private, Known, Empirical, Parametric or Grouped from dipriv.references.'
 _KERNELS = 'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.'
 
 

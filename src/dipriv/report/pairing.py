@@ -11,13 +11,13 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._columns import PRESENT, ColumnValues, Storage
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
 from dipriv.codecs import infer_kind
 from dipriv.errors import DiprivError, InputError
 from dipriv.report.facts import MOST_ROWS, Clock, Scale
-from dipriv.schema import Categorical, Kind, Schema, Storage
+from dipriv.schema import Categorical, Kind, Schema
 
 Rows = NDArray[np.intp]
 

@@ -14,12 +14,11 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from dipriv._arrays import Mask
+from dipriv._arrays import Counts, Mask
 from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
-from dipriv.references._learning.measurements import Counts
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.privacy_unit import PrivacyUnit
 

@@ -12,14 +12,13 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._arrays import Counts
+from dipriv._columns import PRESENT, ColumnValues, ValuesOf
 from dipriv._jit import jit
 from dipriv._parallel import in_parallel
-from dipriv._tables.frames import Table
 from dipriv.codecs import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, OrderedCodes
 from dipriv.references._learning.domain import Domain
-from dipriv.references._learning.measurements import Counts
 from dipriv.references._models.network import Groups
 
 StatesCodec: TypeAlias = BinnedCodec | RankedLevelsCodec
@@ -78,8 +77,8 @@ class ColumnsCounter:
 
     columns: tuple[ColumnCounter, ...]
 
-    def __call__(self, table: Table) -> list[Counts]:
-        return in_parallel(lambda column: column.of_cells(column.domain.cells(table)), self.columns)
+    def __call__(self, values_of: ValuesOf) -> list[Counts]:
+        return in_parallel(lambda column: column.of_cells(column.domain.values(values_of)), self.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +94,9 @@ class PairsCounter:
     def pairs(self) -> list[tuple[int, int]]:
         return [(i, j) for i in range(len(self.domains)) for j in range(i + 1, len(self.domains))]
 
-    def __call__(self, table: Table) -> list[Counts]:
+    def __call__(self, values_of: ValuesOf) -> list[Counts]:
         def groups(number: int) -> NDArray[np.int32]:
-            states = self.codecs[number].to_states(self.domains[number].cells(table))
+            states = self.codecs[number].to_states(self.domains[number].values(values_of))
             return self.group_of[number][states].astype(np.int32)
 
         columns = in_parallel(groups, range(len(self.domains)))

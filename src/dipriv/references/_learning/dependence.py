@@ -1,9 +1,10 @@
 """Which columns depend on which: edges chosen by noisy scores, their two-way tables, and the network made of them.
 
-First a tree of greatest dependence, then, where there are rows and ε enough, a second parent for every column: one that
-is tied to the first parent by a table, judged by what the first parent leaves unexplained. With a target, the target is
-the first parent of every other column, and these form a tree among themselves. A column with two parents has the
-three-way table of greatest entropy with the measured two-way ones: no three-way table is measured.
+First a maximum spanning tree of dependence, then, where rows and ε suffice, a second parent for every column: one
+that shares a measured table with the first parent, scored by the dependence that the first parent leaves unexplained.
+With a target, the target is the first parent of every other column, and these form a tree among themselves. A column
+with two parents has the maximum-entropy three-way table with the measured two-way ones: no three-way table is
+measured.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv.references._learning.measurements import Accountant, Counts
-from dipriv.references._learning.postprocess import to_total, with_least
-from dipriv.references._learning.two_way import denoised, of_greatest_entropy
+from dipriv._arrays import Counts, FloatArray
+from dipriv.references._learning.measurements import Accountant
+from dipriv.references._learning.postprocess import to_total, with_minimum
+from dipriv.references._learning.two_way import denoised, max_entropy_table
 from dipriv.references._models.network import Groups, Network, Node
 
 Pair = tuple[int, int]
@@ -26,17 +27,17 @@ Chain = dict[int, tuple[int, ...]]
 SCORE_DIGITS = 4
 FLOOR = 0.5
 """A table's score is lowered by this part of the noise that measuring it adds: large tables must be worth it."""
-FEWEST_GROUPS, MOST_GROUPS = 2, 32
+MIN_GROUPS, MAX_GROUPS = 2, 32
 ROWS_PER_NOISE = 2.0
 SECOND_FROM = 1500
-"""Second parents are worth their tables from so many rows times ε for each column; measured to be good."""
+"""Rows times ε for each column from which second parents are worth their tables; measured to be good."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyMarginal:
-    """A column's law: the masses of its states, and the groups of consecutive states that tables are made of."""
+    """A column's noisy histogram over its states, and the groups of consecutive states that two-way tables use."""
 
-    masses: FloatArray = field(repr=False)
+    histogram: FloatArray = field(repr=False)
     group_of: Groups = field(repr=False)
     totals: FloatArray = field(repr=False)
     variances: FloatArray = field(repr=False)
@@ -45,10 +46,10 @@ class NoisyMarginal:
     """What the totals are at least."""
 
     @classmethod
-    def of(cls, masses: FloatArray, group_of: Groups, scale: float, least: float) -> NoisyMarginal:
-        totals = np.bincount(group_of, masses).astype(np.float64)
+    def of(cls, histogram: FloatArray, group_of: Groups, scale: float, least: float) -> NoisyMarginal:
+        totals = np.bincount(group_of, histogram).astype(np.float64)
         states = np.bincount(group_of).astype(np.float64)
-        return cls(masses, group_of, totals, states * 2.0 * scale**2, states * least)
+        return cls(histogram, group_of, totals, states * 2.0 * scale**2, states * least)
 
     @property
     def groups(self) -> int:
@@ -57,25 +58,25 @@ class NoisyMarginal:
 
 def groups_for(rows: int, scale: float) -> int:
     """How many groups a column may have, so that a cell of a table has some rows for each unit of noise."""
-    return int(np.clip(np.sqrt(rows / (ROWS_PER_NOISE * scale)), FEWEST_GROUPS, MOST_GROUPS))
+    return int(np.clip(np.sqrt(rows / (ROWS_PER_NOISE * scale)), MIN_GROUPS, MAX_GROUPS))
 
 
-def coarsened(masses: FloatArray, most: int, ordered: bool) -> Groups:
-    """The group of each state: at most so many groups.
+def coarsened(histogram: FloatArray, max_groups: int, ordered: bool) -> Groups:
+    """The group of each state: at most `max_groups` groups.
 
-    Where states have an order they are of about the same mass; else the heaviest states stand alone.
+    Ordered states: groups with about the same count. Others: the most frequent states have groups of their own.
     """
     if not ordered:
-        alone = min(most - 1, max(1, int(np.count_nonzero(masses))))
-        return np.minimum(np.arange(len(masses)), alone)
-    group_of = np.zeros(len(masses), dtype=np.int64)
-    group, inside, left = 0, 0.0, float(masses.sum())
-    for state, mass in enumerate(masses):
-        aim = (left + inside) / (most - group)
-        if state and inside + mass / 2 > aim and group < most - 1:
+        alone = min(max_groups - 1, max(1, int(np.count_nonzero(histogram))))
+        return np.minimum(np.arange(len(histogram)), alone)
+    group_of = np.zeros(len(histogram), dtype=np.int64)
+    group, inside, left = 0, 0.0, float(histogram.sum())
+    for state, count in enumerate(histogram):
+        aim = (left + inside) / (max_groups - group)
+        if state and inside + count / 2 > aim and group < max_groups - 1:
             group, inside = group + 1, 0.0
         group_of[state] = group
-        inside, left = inside + mass, left - mass
+        inside, left = inside + count, left - count
     return group_of
 
 
@@ -86,9 +87,9 @@ def second_parents(columns: int, rows: int, epsilon: Fraction) -> int:
 
 @dataclass
 class Builder:
-    """Builds the network from margins and from exact joint counts, which leave through the purse alone."""
+    """Builds the network from marginals and exact joint counts, which only the accountant's measurements may read."""
 
-    margins: list[NoisyMarginal] = field(repr=False)
+    marginals: list[NoisyMarginal] = field(repr=False)
     counts: Mapping[Pair, Counts] = field(repr=False)
     """Of the groups of all pairs (i, j), i < j: private."""
     accountant: Accountant = field(repr=False)
@@ -101,12 +102,12 @@ class Builder:
     tables: dict[Pair, FloatArray] = field(repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._alone = tuple(self.margins)
+        self._alone = tuple(self.marginals)
         self._scale = float(2 / self.each_table)
 
     def tree(self) -> Chain:
         """A tree, then second parents."""
-        columns = list(range(len(self.margins)))
+        columns = list(range(len(self.marginals)))
         products = {pair: self._product(*pair) for pair in _pairs(columns)}
         edges = self._spanning(columns, products)
         self.measure(edges)
@@ -119,7 +120,7 @@ class Builder:
 
     def around(self, target: int) -> Chain:
         """The target as a parent of all others, and a tree among these."""
-        others = [column for column in range(len(self.margins)) if column != target]
+        others = [column for column in range(len(self.marginals)) if column != target]
         self.measure([(target, column) for column in others])
         self.settle()
         given = {pair: self._given(target, *pair) for pair in _pairs(others)}
@@ -133,9 +134,9 @@ class Builder:
         place = {column: number for number, column in enumerate(chain)}
         nodes = []
         for column, parents in chain.items():
-            margin = self.margins[column]
-            weights = _usable(self._conditional(column, parents), margin.totals)
-            nodes.append(Node.of(tuple(place[p] for p in parents), margin.group_of, margin.masses, weights))
+            marginal = self.marginals[column]
+            weights = _usable(self._conditional(column, parents), marginal.totals)
+            nodes.append(Node.of(tuple(place[p] for p in parents), marginal.group_of, marginal.histogram, weights))
         return Network(tuple(nodes))
 
     def measure(self, edges: Sequence[Pair]) -> None:
@@ -146,18 +147,18 @@ class Builder:
             self._denoise(pair)
 
     def settle(self) -> None:
-        """Bring margins and tables in line: a column's own counts and the margins of all its tables count together."""
-        self.margins = [self._margin(column) for column in range(len(self.margins))]
+        """Make marginals and tables consistent: a column's own counts and the marginals of its tables are averaged."""
+        self.marginals = [self._marginal(column) for column in range(len(self.marginals))]
         for pair in self.noisy:
             self._denoise(pair)
 
     def _denoise(self, pair: Pair) -> None:
         i, j = pair
-        table = denoised(self.noisy[pair], self.margins[i].totals, self.margins[j].totals, self._scale)
+        table = denoised(self.noisy[pair], self.marginals[i].totals, self.marginals[j].totals, self._scale)
         self.tables[i, j], self.tables[j, i] = table, table.T
 
-    def _margin(self, column: int) -> NoisyMarginal:
-        """Each estimate weighs by what its noise leaves it worth."""
+    def _marginal(self, column: int) -> NoisyMarginal:
+        """Inverse-variance weighting of all estimates of a column's marginal."""
         alone = self._alone[column]
         weighed, weights = alone.totals / alone.variances, 1.0 / alone.variances
         for (i, j), noisy in self.noisy.items():
@@ -165,21 +166,21 @@ class Builder:
                 variance = 2.0 * self._scale**2 * noisy.size / alone.groups
                 weighed = weighed + noisy.sum(axis=1 if column == i else 0) / variance
                 weights = weights + 1.0 / variance
-        totals = with_least(to_total(weighed / weights, float(self.rows)), alone.least)
-        return NoisyMarginal(alone.masses, alone.group_of, totals, 1.0 / weights, alone.least)
+        totals = with_minimum(to_total(weighed / weights, float(self.rows)), alone.least)
+        return NoisyMarginal(alone.histogram, alone.group_of, totals, 1.0 / weights, alone.least)
 
     def _conditional(self, column: int, parents: tuple[int, ...]) -> FloatArray:
         """Weights of the column's groups, one line for each joint group of the parents."""
         if not parents:
-            return self.margins[column].totals[np.newaxis]
+            return self.marginals[column].totals[np.newaxis]
         if len(parents) == 1:
             return self.tables[parents[0], column]
         first, second = parents
-        three = of_greatest_entropy(self.tables[column, first], self.tables[column, second], self.tables[first, second])
+        three = max_entropy_table(self.tables[column, first], self.tables[column, second], self.tables[first, second])
         return three.reshape(len(three), -1).T
 
     def _spanning(self, columns: list[int], expected: Mapping[Pair, FloatArray]) -> list[Pair]:
-        """The edges (inside, new) of a tree of greatest noisy dependence: Prim's algorithm, ε for each choice."""
+        """The edges (inside, new) of a maximum spanning tree of noisy scores: Prim's algorithm, ε for each choice."""
         scores = {pair: self._score(pair, model) for pair, model in expected.items()}
         inside, outside = columns[:1], columns[1:]
         edges: list[Pair] = []
@@ -219,17 +220,17 @@ class Builder:
         return int(np.abs((counts << SCORE_DIGITS) - model).sum()) - noise
 
     def _product(self, i: int, j: int) -> FloatArray:
-        return np.outer(self.margins[i].totals, self.margins[j].totals) / self.rows
+        return np.outer(self.marginals[i].totals, self.marginals[j].totals) / self.rows
 
     def _given(self, parent: int, i: int, j: int) -> FloatArray:
         """What independence given a common neighbour would make of the table."""
-        totals = self.margins[parent].totals
+        totals = self.marginals[parent].totals
         shares = np.divide(self.tables[i, parent], totals, out=np.zeros_like(self.tables[i, parent]), where=totals > 0)
         return np.asarray(shares @ self.tables[parent, j])
 
 
 def _usable(weights: FloatArray, fallback: FloatArray) -> FloatArray:
-    """Lines without any weight get the column's own law."""
+    """Rows without any weight get the column's marginal."""
     empty = weights.sum(axis=1) <= 0
     return np.where(empty[:, np.newaxis], fallback, weights)
 

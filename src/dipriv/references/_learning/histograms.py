@@ -1,4 +1,4 @@
-"""One column at a time: its step, its cells and their masses, measured in a few passes over the rows."""
+"""One column at a time: its step, its bins and their noisy histogram, measured in a few passes over the rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._arrays import Counts, FloatArray
 from dipriv._columns import NULL
 from dipriv.codecs import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
@@ -23,7 +23,7 @@ from dipriv.references._learning.counters import (
     StepsCounter,
 )
 from dipriv.references._learning.domain import Domain
-from dipriv.references._learning.measurements import Accountant, Counts
+from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.postprocess import (
     CLEAR,
     finest_step,
@@ -33,31 +33,31 @@ from dipriv.references._learning.postprocess import (
     to_total,
     trimmed,
     up_to_bounds,
-    with_least,
+    with_minimum,
     without_isolated_bins,
 )
 from dipriv.references._learning.privtree import PrivTree
-from dipriv.sources.protocol import CountableRows
+from dipriv.references.protocol import CountableValues
 
 OF_TWO_LEVELS, OF_LEVELS, OF_NUMBERS = Fraction(1, 4), Fraction(1), Fraction(3)
 """Weights of columns: two levels need little, and of numbers the cells must be found, too."""
 OF_STEP, OF_TREE = Fraction(1, 6), Fraction(1, 5)
 """Of a column's budget: for finding its step, if that is open, and for its tree."""
-LEAST, LEAST_IN_ALL = 5.0, 0.01
+MIN_LEVEL_ROWS, MAX_RARE_SHARE = 5.0, 0.01
 """A listed level has about five rows at least, but the rare ones together no more than a hundredth of all rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnEstimate:
-    """A column's codec, the masses of its states, which add up to the number of rows, their noise, and its step."""
+    """A column's codec, its histogram, which adds up to the number of rows, its noise scale and its step."""
 
     domain: Domain
     codec: StatesCodec = field(repr=False)
-    masses: FloatArray = field(repr=False)
+    histogram: FloatArray = field(repr=False)
     scale: float
     step: int = 0
     least: float = 0.0
-    """The mass that every state has at least, where states are levels."""
+    """The count that every state has at least, where states are levels."""
 
 
 class _Learner(Protocol):
@@ -74,8 +74,8 @@ class _Learner(Protocol):
         """After a pass: the counts of all rows."""
         ...
 
-    def law(self, rows: int) -> ColumnEstimate:
-        """The column's law, when it is ready."""
+    def estimate(self, rows: int) -> ColumnEstimate:
+        """The column's histogram, when it is ready."""
         ...
 
 
@@ -87,9 +87,9 @@ def weight(domain: Domain) -> Fraction:
 
 
 def learn_columns(
-    domains: Sequence[Domain], rows: CountableRows, epsilon: Fraction, accountant: Accountant
+    domains: Sequence[Domain], rows: CountableValues, epsilon: Fraction, accountant: Accountant
 ) -> list[ColumnEstimate]:
-    """The laws of all columns, together under ε."""
+    """The histograms of all columns, together under ε."""
     weights = [weight(domain) for domain in domains]
     budgets = [epsilon * own / sum(weights) for own in weights]
     columns: list[_Learner] = [
@@ -102,7 +102,7 @@ def learn_columns(
         totals = rows.count(ColumnsCounter(tuple(column.counter() for column in waiting)))
         for column, counts in zip(waiting, totals, strict=True):
             column.take(counts)
-    return [column.law(rows.n_rows) for column in columns]
+    return [column.estimate(rows.n_rows) for column in columns]
 
 
 @dataclass
@@ -130,17 +130,19 @@ class _Levels:
     def take(self, counts: Counts) -> None:
         self.noisy, self.scale = self.accountant.noisy_counts(counts, self.epsilon)
 
-    def law(self, rows: int) -> ColumnEstimate:
+    def estimate(self, rows: int) -> ColumnEstimate:
         assert self.noisy is not None  # noqa: S101
         kinds = len(self.domain.missing)
-        absent, masses, missing = _settle(self.noisy[:kinds], self.noisy[kinds:], self.scale, rows, self.domain.missing)
-        if self.domain.labels is not None and not len(self.domain.labels):  # no label at all: nothing but nulls
-            absent, masses, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
-        least = min(LEAST, LEAST_IN_ALL * rows / len(masses)) if masses.any() else 0.0
-        masses = with_least(masses, least)
-        order = np.arange(len(masses)) if self.domain.ordered else np.argsort(-masses, kind="stable")
+        absent, histogram, missing = _settle(
+            self.noisy[:kinds], self.noisy[kinds:], self.scale, rows, self.domain.missing
+        )
+        if self.domain.has_no_label:  # no label at all: nothing but nulls
+            absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
+        least = min(MIN_LEVEL_ROWS, MAX_RARE_SHARE * rows / len(histogram)) if histogram.any() else 0.0
+        histogram = with_minimum(histogram, least)
+        order = np.arange(len(histogram)) if self.domain.ordered else np.argsort(-histogram, kind="stable")
         codec = RankedLevelsCodec(self._codec.levels, order, missing)
-        return ColumnEstimate(self.domain, codec, np.concatenate([absent, masses[order]]), self.scale, least=least)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[order]]), self.scale, least=least)
 
 
 @dataclass
@@ -179,7 +181,7 @@ class _Numbers:
         if self.tree is None:
             noisy, scale = self.accountant.noisy_counts(counts, self.epsilon * OF_STEP)
             step = finest_step(noisy, scale, self.rows)
-            real = self.domain.facts.storage.family == "real"
+            real = self.domain.column.storage.family == "real"
             return self._settle_on(step if real else min(step, len(self.domain.steps) - 1))
         size = len(self.boundaries)
         self.present, self.missing = int(counts[size]), counts[size + 1 :]
@@ -195,7 +197,7 @@ class _Numbers:
         budget = self.epsilon * OF_TREE
         self.tree = PrivTree(self.line.first, self.line.last, self.line.octaves, self.accountant, budget)
 
-    def law(self, rows: int) -> ColumnEstimate:
+    def estimate(self, rows: int) -> ColumnEstimate:
         assert self.tree is not None  # noqa: S101
         assert self.line is not None  # noqa: S101
         octaves = self.line.octaves
@@ -210,26 +212,26 @@ class _Numbers:
         taken = occupied(octaves, octave_of, noisy[kinds:], scale, needed, self.domain.usual(self.line))
         taken = up_to_bounds(octaves, taken, self.domain.bounded)
         kept, counts = trimmed(octaves, octave_of, noisy[kinds:], taken, scale, self.domain.bounded)
-        masses = np.zeros(len(starts))
+        histogram = np.zeros(len(starts))
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
         sizes[-1] = np.uint64((self.line.last - int(starts[-1]) + 1) % 2**64)
         clean = without_isolated_bins(octave_of[kept], counts[kept], sizes[kept], scale)
-        absent, masses[kept], missing = _settle(noisy[:kinds], clean, scale, rows, self.domain.missing)
+        absent, histogram[kept], missing = _settle(noisy[:kinds], clean, scale, rows, self.domain.missing)
         if isinstance(self.line, FloatBitCodes):
-            starts, sizes = single_values(self.line, starts, sizes, masses, scale)
-        there = masses > 0
+            starts, sizes = single_values(self.line, starts, sizes, histogram, scale)
+        there = histogram > 0
         if not np.any(there):  # nothing but missing values: a cell without mass, for values to stand in
             there[-1] = True
         codec = BinnedCodec(self.line, starts[there], sizes[there], missing)
-        return ColumnEstimate(self.domain, codec, np.concatenate([absent, masses[there]]), scale, self.step)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[there]]), scale, self.step)
 
 
 def _settle(
-    absent: FloatArray, masses: FloatArray, scale: float, rows: int, kinds: tuple[int, ...]
+    absent: FloatArray, histogram: FloatArray, scale: float, rows: int, kinds: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Masses that add up to the rows: of the kinds of missing cells that were found, and of the rest."""
+    """Counts that add up to the rows: of the kinds of missing cells that were found, and of the rest."""
     found = missing_found(absent, scale)
     there: NDArray[np.bool_] = found > 0
-    settled = to_total(np.concatenate([found[there], masses]), float(rows))
+    settled = to_total(np.concatenate([found[there], histogram]), float(rows))
     count = int(there.sum())
     return settled[:count], settled[count:], tuple(np.array(kinds, dtype=np.int64)[there].tolist())

@@ -1,8 +1,8 @@
-"""The only doors through which a private count leaves: exact integer noise, each with its price.
+"""Measurement primitives: discrete Laplace on counts and report-noisy-max, each with its privacy cost.
 
-Neighbouring tables differ in one row, so a table of counts changes by at most one in two places. Counts are taken on a
-lattice of 2^-LATTICE, and the noise is discrete Laplace with an integer scale that is rounded up: a price is never more
-than what was asked for.
+No other code may read private counts. Neighbouring tables differ in one row, so a table of counts changes by at most
+one in two cells. Counts are multiples of 2^-LATTICE, and the noise is discrete Laplace with an integer scale that is
+rounded up: the cost is never more than the ε that was asked for.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._arrays import Counts, FloatArray
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.discrete_laplace import LARGEST_SCALE, discrete_laplace
-from dipriv.errors import InputError
+from dipriv.errors import InputError, InternalError
 
-Counts = NDArray[np.int64]
 LATTICE = 10
 """Counts have this many binary digits after the point; fewer where ε is tiny."""
 
 
 @dataclass
 class Accountant:
-    """A budget that is spent on one measurement after the other, and never overdrawn."""
+    """A privacy budget that is spent on one measurement after the other, and never exceeded."""
 
     budget: Fraction
     bits: Bits = field(repr=False)
@@ -35,7 +34,7 @@ class Accountant:
 
     def spend(self, cost: Fraction) -> None:
         if self.spent + cost > self.budget:
-            raise InputError(
+            raise InternalError(
                 f"a measurement of {float(cost):.3g} exceeds what is left of epsilon={float(self.budget):.3g}.",
                 "This is a fault in dipriv: please report it.",
             )

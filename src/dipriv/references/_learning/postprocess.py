@@ -1,4 +1,4 @@
-"""From noisy counts of cells to a column's law: nothing far out that is noise, nothing negative, N rows in all.
+"""From noisy counts of bins to a histogram: no outlying bins that noise made, no negative counts, N rows in all.
 
 Everything here is post-processing of numbers that are already private.
 """
@@ -22,16 +22,16 @@ NEXT = 0.04
 NEW_SIDE = 1e-5
 """The same as for certain octaves, on a side of zero that has none: positive values among zeros, say."""
 EDGE = 2.5
-"""The outermost octave ends where what is further out adds up to so many standard deviations of its noise."""
+"""In standard deviations of the noise: the outermost octave ends where the counts further out add up to this."""
 CLEAR = 20.0
-"""So many noise scales: more than noise will ever make."""
+"""In noise scales: more than noise will ever make."""
 PEAK = 1000.0
 NARROW = 2.0**-6
-"""A cell so many times denser than its neighbours, and so much narrower than its octave, is taken for one value."""
+"""A bin PEAK times denser than its neighbours, and narrower than NARROW of its octave, is taken for one value."""
 SPECK = 0.05
 """How often, in all, noise may be taken for rows in the same octave as a far denser cell."""
 TAIL = 4
-"""So many octaves beyond the last one taken are searched for the rest of a tail."""
+"""The number of octaves beyond the last one taken that are searched for the rest of a tail."""
 MISSING = 1e-4
 """The same for nulls in a column that has none."""
 WINDOWS = (1, 2, 4, 8)
@@ -153,7 +153,7 @@ def to_total(noisy: FloatArray, total: float) -> FloatArray:
 
 
 def single_values(
-    line: FloatBitCodes, starts: Codes, sizes: NDArray[np.uint64], masses: FloatArray, scale: float
+    line: FloatBitCodes, starts: Codes, sizes: NDArray[np.uint64], histogram: FloatArray, scale: float
 ) -> tuple[Codes, NDArray[np.uint64]]:
     """The same cells, but those that hold a single value to all appearance are cut down to the shortest number in them:
     cells that are narrow, clearly occupied, and far denser than what is beside them.
@@ -162,11 +162,11 @@ def single_values(
     as 42.0000001s.
     """
     widths = sizes.astype(np.float64)
-    density = masses / widths
+    density = histogram / widths
     beside = np.maximum(np.append(0.0, density[:-1]), np.append(density[1:], 0.0))
     narrow = widths < math.ldexp(NARROW, np.finfo(line.dtype).nmant)
     starts, sizes = starts.copy(), sizes.copy()
-    for cell in np.flatnonzero(narrow & (masses > CLEAR * scale) & (density > PEAK * beside)):
+    for cell in np.flatnonzero(narrow & (histogram > CLEAR * scale) & (density > PEAK * beside)):
         ends = line.to_values(np.array([starts[cell], starts[cell] + np.int64(sizes[cell]) - 1]))
         starts[cell] = line.to_codes(np.array([shortest_between(*ends.tolist())]))[0]
         sizes[cell] = 1
@@ -228,8 +228,8 @@ def without_isolated_bins(
 ) -> FloatArray:
     """Counts without those that noise alone could have made, in the same octave as a far denser cell.
 
-    The tree splits off what is empty around a heavy value. Other small counts, of which a tail is made, are left as
-    they are: to drop every one of them would drop the tail.
+    The tree splits off what is empty around a heavy value. Other small counts are left as they are: they
+    make up a tail, and to drop every one of them would drop the tail.
     """
     density = np.maximum(noisy, 0.0) / sizes.astype(np.float64)
     densest = np.zeros(int(octave_of.max(initial=0)) + 1)
@@ -238,10 +238,10 @@ def without_isolated_bins(
     return np.where(noise & (densest[octave_of] > PEAK * density), 0.0, noisy)
 
 
-def with_least(masses: FloatArray, least: FloatArray | float) -> FloatArray:
+def with_minimum(histogram: FloatArray, least: FloatArray | float) -> FloatArray:
     """The same total, but nothing below `least`."""
-    raised: FloatArray = np.maximum(masses, least)
-    return raised * (masses.sum() / raised.sum()) if masses.any() else masses
+    raised: FloatArray = np.maximum(histogram, least)
+    return raised * (histogram.sum() / raised.sum()) if histogram.any() else histogram
 
 
 def missing_found(noisy: FloatArray, scale: float) -> FloatArray:

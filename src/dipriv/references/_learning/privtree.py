@@ -16,12 +16,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._arrays import Counts
 from dipriv.codecs.ordered_codes import Codes, Octaves
-from dipriv.references._learning.measurements import Accountant, Counts, clamp_scale
+from dipriv.references._learning.measurements import Accountant, clamp_scale
 
 LN2_ABOVE = Fraction(693_147_181, 10**9)
-MOST_CELLS = 1 << 14
-SMALLEST_SCALE = 2
+MAX_CELLS = 1 << 14
+MIN_SCALE = 2
 """λ is at least two counts, which the proof needs; a larger ε is not spent."""
 DIGITS = 20
 SLACK = 1 + Fraction(1, 1 << 16)
@@ -40,7 +41,7 @@ class PrivTree:
     depth: int = 0
 
     def __post_init__(self) -> None:
-        scale = max(Fraction(SMALLEST_SCALE), 4 * SLACK / self.epsilon)
+        scale = max(Fraction(MIN_SCALE), 4 * SLACK / self.epsilon)
         self._digits = DIGITS
         while math.ceil(scale * (1 << self._digits)) > 1 << 50 and self._digits > 0:
             self._digits -= 1
@@ -66,7 +67,7 @@ class PrivTree:
         self._levels: list[tuple[Codes, Codes]] = [(self._low, self._high)]
         self._splits: list[Codes] = []
         low, high = self._low, self._high
-        while len(low) * 2 <= MOST_CELLS or len(self._splits) == 0:
+        while len(low) * 2 <= MAX_CELLS or len(self._splits) == 0:
             wide = high > low
             if not np.any(wide):
                 break

@@ -1,4 +1,4 @@
-"""Two-way tables: noise taken out, margins put right, and three-way tables of greatest entropy made from them.
+"""Two-way tables: singular-value shrinkage, then raking; and maximum-entropy three-way tables made from them.
 
 Everything here is post-processing of numbers that are already private.
 """
@@ -17,12 +17,12 @@ ROUNDS = 25
 
 
 def denoised(noisy: FloatArray, rows: FloatArray, columns: FloatArray, scale: float) -> FloatArray:
-    """A table with these margins near the noisy one: what it has beyond independence, less what is noise.
+    """A table with these marginals near the noisy one: singular-value shrinkage of its dependence, then raking.
 
-    The margins are known better than the table tells, so what it has beyond independence adds up to nothing in every
-    line. Dependence has few singular values that matter, noise has all of them alike, about σ(√(m-1) + √(n-1)) at most:
-    each is shortened by its share of noise. Lines with few rows, about which the noise says more than the data, are
-    brought near independence.
+    The marginals are known better than the table, so its difference from independence is centred in both directions.
+    Dependence has few large singular values, noise has all of them alike, about σ(√(m-1) + √(n-1)) at most: each is
+    shrunk by its share of noise. Rows and columns with small totals, where noise dominates, are shrunk towards
+    independence.
     """
     product = np.outer(rows, columns) / rows.sum()
     excess = noisy - product
@@ -31,17 +31,17 @@ def denoised(noisy: FloatArray, rows: FloatArray, columns: FloatArray, scale: fl
     limit = SHRINK * scale * math.sqrt(2.0) * sum(math.sqrt(max(0, size - 1)) for size in noisy.shape)
     kept = np.sqrt(np.maximum(values**2 - limit**2, 0.0))
     beyond = (left * kept) @ right * np.outer(_trust(rows, scale, len(columns)), _trust(columns, scale, len(rows)))
-    return with_margins(np.maximum(product + beyond, 0.0), rows, columns)
+    return rake(np.maximum(product + beyond, 0.0), rows, columns)
 
 
 def _trust(totals: FloatArray, scale: float, cells: int) -> FloatArray:
-    """How much of what lines of so many noisy cells show is about their rows: x²/(x² + variance of the noise)."""
+    """The signal's share in rows or columns of noisy cells with these totals: x²/(x² + variance of the noise)."""
     trust: FloatArray = totals**2 / (totals**2 + 2.0 * scale**2 * cells)
     return trust
 
 
-def with_margins(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Iterative proportional fitting; a trace of independence keeps every row and column reachable."""
+def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Iterative proportional fitting (raking); a trace of independence keeps every row and column reachable."""
     table = table + 1e-9 * np.outer(rows, columns) / rows.sum()
     for _ in range(ROUNDS):
         table = table * _ratio(rows, table.sum(axis=1))[:, np.newaxis]
@@ -49,8 +49,8 @@ def with_margins(table: FloatArray, rows: FloatArray, columns: FloatArray) -> Fl
     return table
 
 
-def of_greatest_entropy(child_first: FloatArray, child_second: FloatArray, parents: FloatArray) -> FloatArray:
-    """The three-way table (child, first, second) without interaction that has these three two-way margins."""
+def max_entropy_table(child_first: FloatArray, child_second: FloatArray, parents: FloatArray) -> FloatArray:
+    """The maximum-entropy three-way table (child, first, second) with these two-way marginals, by raking."""
     child = child_first.sum(axis=1)
     table: FloatArray = np.einsum(
         "ja,jb->jab", child_first, child_second * _ratio(np.ones_like(child), child)[:, np.newaxis]

@@ -8,6 +8,7 @@ reference is the case of a single group, appendix S4 that of one group per indiv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
+from dipriv._coordinates import EncodedColumn, UniformCoordinate
 from dipriv._jit import jit
 from dipriv.references._models.bucket_index import BucketIndex, find_between
 
@@ -79,6 +81,10 @@ class Boxes:
         v = np.empty_like(u)
         backward(u, self.top, self.edges, self.rest, self.starts, _or_none(groups), v)
         return v
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        """The first column picks the box, and nothing about the row passes through its place inside the box."""
+        return [UniformCoordinate(column.name, matters=number == 0) for number, column in enumerate(columns)]
 
 
 def _or_none(groups: Groups | None) -> Groups:

@@ -1,4 +1,4 @@
-"""Univariate laws on a column's encoded line: CDF and quantile function of V where Z follows a given law."""
+"""Univariate distributions on a column's encoded line: CDF and quantile function of V, given the distribution of Z."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
-from dipriv.codecs.real import AtomsLine
+from dipriv._atoms_line import AtomsLine
+from dipriv._coordinates import EncodedColumn, UniformCoordinate
 from dipriv.errors import InputError
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
 """A frozen scipy.stats distribution, for example scipy.stats.norm(0, 1)."""
-LONGEST_TABLE = 1 << 20
+MAX_TABLE_VALUES = 1 << 20
 
 
 class Distribution(Protocol):
@@ -30,10 +31,14 @@ class Distribution(Protocol):
 
     def ppf(self, u: FloatArray) -> FloatArray: ...
 
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        """What kernels may know about the column of U that this distribution makes."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class ContinuousDistribution:
-    """V = Z with a continuous law."""
+    """V = Z with a continuous distribution."""
 
     dist: Frozen
     kind: Continuous = field(default_factory=Continuous)
@@ -43,6 +48,9 @@ class ContinuousDistribution:
 
     def ppf(self, u: FloatArray) -> FloatArray:
         return np.asarray(self.dist.ppf(u), dtype=np.float64)
+
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        return UniformCoordinate(column.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +63,19 @@ class IntegerDistribution:
 
     @classmethod
     def of(cls, dist: Frozen) -> IntegerDistribution:
-        """The table of a law, up to 2^-53 of its mass on either side."""
+        """The table of a distribution, up to 2^-53 of its mass on either side."""
         start = int(max(dist.ppf(2.0**-60), dist.support()[0]))
         below, size = float(dist.cdf(start - 1)), 1 << 10
         while True:
             masses = np.asarray(dist.pmf(np.arange(start, start + size)), dtype=np.float64)
             cumulative = below + np.concatenate([[0.0], np.cumsum(masses)])
-            if cumulative[-1] >= 1 - 2.0**-50 or start + size > dist.support()[1]:
+            complete = cumulative[-1] >= 1 - 2.0**-50 or dist.sf(start + size - 1) <= 2.0**-53  # sums are rounded
+            if complete or start + size > dist.support()[1]:
                 return cls(start, np.minimum(cumulative / cumulative[-1], 1.0))
-            if size >= LONGEST_TABLE:
+            if size >= MAX_TABLE_VALUES:
                 raise InputError(
-                    f"a discrete law has {1 - cumulative[-1]:.2g} of its mass beyond {LONGEST_TABLE} values.",
+                    f"a discrete distribution has {dist.sf(start + size - 1):.2g} of its mass beyond "
+                    f"{MAX_TABLE_VALUES} values.",
                     "Cut its tail: give the values and probabilities with scipy.stats.rv_discrete(values=...).",
                 )
             size *= 4
@@ -81,6 +91,11 @@ class IntegerDistribution:
         low = self.start + k - 2.0
         return np.asarray(np.clip(low + inside, np.nextafter(low, np.inf), low + 1.0), dtype=np.float64)
 
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        probabilities = np.trim_zeros(np.diff(self.cumulative), "b")
+        values = self.start + np.arange(len(probabilities), dtype=np.float64)
+        return UniformCoordinate(column.name, probabilities, values)
+
 
 @dataclass(frozen=True, eq=False)
 class LevelsDistribution:
@@ -92,14 +107,14 @@ class LevelsDistribution:
 
     @classmethod
     def of(cls, levels: FloatArray, probabilities: FloatArray) -> LevelsDistribution:
-        """The law on listed levels."""
+        """The distribution on listed levels."""
         order = np.argsort(levels)
         p = np.asarray(probabilities, dtype=np.float64)[order]
         return cls(p / p.sum(), 0.0, tuple(np.asarray(levels)[order].tolist()))
 
     @classmethod
     def on_line(cls, low: float, counts: NDArray[np.intp]) -> LevelsDistribution:
-        """The law of observed counts, on a line whose states start at `low`."""
+        """The distribution of observed counts, on a line whose states start at `low`."""
         return cls(counts / counts.sum(), low)
 
     @property
@@ -121,14 +136,17 @@ class LevelsDistribution:
         v: FloatArray = self.low + np.maximum(k + inside, np.nextafter(k.astype(np.float64), np.inf))
         return v
 
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        return column.with_probabilities(self.probabilities)
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixed law: atoms with given probabilities, and a continuous law for the rest.
+    """A mixed distribution: atoms with given probabilities, and a continuous distribution for the rest.
 
     >>> from scipy import stats
-    >>> law = Mixture({0.0: 0.3}, stats.expon())      # 30% exact zeros, else Exp(1)
-    >>> law.kind
+    >>> income = Mixture({0.0: 0.3}, stats.expon())      # 30% exact zeros, else Exp(1)
+    >>> income.kind
     Mixed(atoms=1, unit=2.0)
     """
 
@@ -180,15 +198,18 @@ class Mixture:
         line = AtomsLine.around(self._points, self._unit)
         return line.place(np.where(is_atom, self._points[at], z), part)
 
+    def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
+        return UniformCoordinate(column.name)
 
-def as_law(dist: Frozen) -> Distribution:
-    """The law of a frozen scipy distribution, continuous or discrete, or of a `Mixture`."""
+
+def as_distribution(dist: Frozen) -> Distribution:
+    """A frozen scipy distribution, continuous or discrete, or a `Mixture`, on the encoded line."""
     from scipy.stats import rv_continuous, rv_discrete
 
     if isinstance(dist, Mixture):
         return dist
     if hasattr(dist, "ppf") and hasattr(dist, "dist") and np.ndim(dist.ppf(0.5)):
-        raise InputError("a law has arrays for parameters.", "Give one number for each parameter.")
+        raise InputError("a distribution has arrays for parameters.", "Give one number for each parameter.")
     family: Any = getattr(dist, "dist", dist)  # rv_discrete(values=...) needs no freezing
     if hasattr(family, "xk") and hasattr(family, "pk"):
         return LevelsDistribution.of(family.xk, family.pk)
@@ -197,7 +218,7 @@ def as_law(dist: Frozen) -> Distribution:
     if isinstance(family, rv_discrete) and family is not dist:
         low = dist.support()[0]
         if math.isfinite(low) and low != round(low):
-            raise InputError(f"a discrete law starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
+            raise InputError(f"a discrete distribution starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
         return IntegerDistribution.of(dist)
     raise InputError(
         f"{type(dist).__name__} is not a frozen scipy.stats distribution.",

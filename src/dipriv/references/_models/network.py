@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, first_not_below
+from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
 from dipriv._jit import jit
 
 Groups = NDArray[np.int64]
@@ -15,10 +17,11 @@ Groups = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """The law of one column given its parents, the numbers of earlier columns.
+    """The distribution of one column given its parents, the numbers of earlier columns.
 
     Consecutive states make up a group. `tables[c]` has the cumulative probabilities of the groups where the parents'
-    groups have the joint number c; inside a group, `inner` cumulates the shares of its states, whatever the parents.
+    groups have the joint number c; inside a group, `inner` cumulates the shares of its states, which do not depend on
+    the parents.
     """
 
     parents: tuple[int, ...]
@@ -81,6 +84,9 @@ class Network:
             first = np.flatnonzero(np.diff(node.group_of, prepend=-1))
             from_uniforms(u[:, column], joint, first, node.inner, node.ends, node.tables, v[:, column], groups[column])
         return v
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        return without_levels(columns)
 
     def _joint(self, node: Node, groups: Groups) -> Groups:
         """The joint number of the parents' groups in each row."""

@@ -33,12 +33,12 @@ from typing import Any
 import pyarrow as pa
 
 from dipriv import errors
+from dipriv._arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
-from dipriv.references._learning.measurements import Counts
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.privacy_unit import PrivacyUnit
 from dipriv.sources.protocol import CountableRows, Counter, Labels, ReleaseJob, RowSelection, Scan, TableFingerprint

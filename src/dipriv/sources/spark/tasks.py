@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from dipriv._arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Table
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError, SourceChangedError
-from dipriv.references._learning.measurements import Counts
 from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
 from dipriv.sources._fingerprint import fingerprint_of
 from dipriv.sources.holdout import Split
