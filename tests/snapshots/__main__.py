@@ -8,8 +8,6 @@ from tests.snapshots.surface import snapshots, stored, write
 
 before, after = stored(), snapshots()
 for name in sorted(before | after):
-    old, new = before.get(name, ""), after.get(name, "")
-    print(
-        "".join(difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"old {name}", f"new {name}")), end=""
-    )
+    old, new = (side.get(name, "").splitlines(keepends=True) for side in (before, after))
+    print("".join(difflib.unified_diff(old, new, f"old {name}", f"new {name}")), end="")
 write(after)

@@ -88,21 +88,17 @@ def _own_members(cls: type) -> dict[str, Any]:
 def _signature(of: Any) -> str:
     signature = inspect.signature(of)
     parts: list[str] = []
-    kinds = [parameter.kind for parameter in signature.parameters.values()]
-    for place, parameter in enumerate(signature.parameters.values()):
-        before = kinds[place - 1] if place else None
-        if before is parameter.POSITIONAL_ONLY is not parameter.kind:
-            parts.append("/")
-        if parameter.kind is parameter.KEYWORD_ONLY and before not in (
-            parameter.KEYWORD_ONLY,
-            parameter.VAR_POSITIONAL,
-        ):
+    before: Any = None
+    for parameter in signature.parameters.values():
+        kind = parameter.kind
+        if kind is parameter.KEYWORD_ONLY and before not in (kind, parameter.VAR_POSITIONAL):
             parts.append("*")
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        if before is parameter.POSITIONAL_ONLY and kind is not before:
+            parts.append("/")
+        stars = "*" if kind is parameter.VAR_POSITIONAL else "**" if kind is parameter.VAR_KEYWORD else ""
         default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
         parts.append(f"{stars}{parameter.name}{_annotation(': ', parameter.annotation)}{default}")
-    if kinds and kinds[-1] is inspect.Parameter.POSITIONAL_ONLY:
-        parts.append("/")
+        before = kind
     return f"({', '.join(parts)}){'' if inspect.isclass(of) else _annotation(' -> ', signature.return_annotation)}"
 
 
