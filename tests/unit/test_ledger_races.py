@@ -124,7 +124,6 @@ def look(ledger: Ledger, name: str) -> DatasetState:
     return ledger.preview(name=None, fingerprint=held_out(name).fingerprint, suggestion=None)
 
 
-@pytest.mark.slow
 def test_killed_between_enter_and_commit_it_stays_entered(url: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.set_budget("people", BUDGET)
