@@ -6,10 +6,11 @@ PEERS := .venv/peers/.installed
 ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
 
-.PHONY: help setup demo test lint reproduce bench quality audit scale clean
+.PHONY: help setup demo test test-slow loops lint ruff types layers snapshots coverage reproduce bench quality audit \
+	scale clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -27,17 +28,38 @@ setup: $(STAMP)  ## create .venv with everything that development needs
 demo: $(STAMP)  ## privatize a real table; writes demo/
 	$(BIN)/python -m examples.demo --out demo
 
-test: lint  ## all checks: ruff, mypy, import-linter, pytest
-	@# numba does not notice that a loop called from another file has changed: forget all when any source has
-	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops)" ]; then \
-		find src -name '*.nb[ic]' -delete; touch .venv/.loops; fi
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+test: lint loops  ## lint, and the quick tests: a few minutes
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
-lint: $(STAMP)  ## ruff, mypy --strict, import-linter
+test-slow: $(STAMP) loops  ## the other tests: processes, servers, Spark, real tables, large samples
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+
+# numba does not notice that a loop called from another file has changed: when a source has, all compiled loops are
+# deleted. The packages left out here are imported by no module with compiled loops.
+loops:
+	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops -not -path '*/cli/*' \
+		-not -path '*/report/*' -not -path '*/ledger/*' -not -path '*/guarantee/*')" ]; then \
+		find src -name '*.nb[ic]' -delete; touch .venv/.loops; fi
+
+lint: $(STAMP)  ## ruff, mypy --strict and import-linter, side by side
+	@$(MAKE) --no-print-directory -j2 types ruff layers
+
+ruff: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)
 	$(BIN)/mypy
+
+layers: $(STAMP)
 	$(BIN)/lint-imports
+
+snapshots: $(STAMP)  ## rewrite tests/snapshots (public names, signatures, command line help) and show what changed
+	$(BIN)/python -m tests.snapshots
+
+coverage: $(STAMP) loops  ## both lanes under coverage.py; writes docs/coverage.md
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=json:.coverage.json --cov-report=
+	$(BIN)/python -m tests.coverage_page .coverage.json docs/coverage.md
 
 reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reproduction.md
 	$(BIN)/python -m research all --out docs/reproduction
@@ -73,4 +95,4 @@ $(ATHERIS): $(STAMP)
 		&& touch $(ATHERIS) || echo "Atheris could not be installed: fuzzing is not guided by coverage."
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -57,7 +57,7 @@ def commit_file(part: Path, path: Path, *, replace: bool = True) -> None:
 
 
 def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
-    """A file with this content, and this mode whatever was there before."""
+    """Write a file with this content and this mode, also where another file was."""
     part = temporary_path(path)
     try:
         with create(part, mode) as file:

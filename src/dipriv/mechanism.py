@@ -3,7 +3,7 @@
     Z --encode--> V --to_uniform--> U --perturb--> Ũ --from_uniform--> Ṽ --decode--> Z̃
 
 The privacy proof in three lines: given the codecs, the reference and the order, a released row depends on its
-private row through U alone; `perturb` is ε-private whatever U is; all that follows is post-processing. So the
+private row through U alone; `perturb` is ε-private for every U; all that follows is post-processing. So the
 codecs and the reference must not depend on rows that are released.
 """
 

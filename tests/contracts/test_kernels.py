@@ -85,7 +85,7 @@ def test_the_stated_law_is_the_sampled_one(build: Build, epsilon: float, p: int)
 
 @laplace_kernels
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.7, 1e3])
-@pytest.mark.parametrize("p", [1, 2, 7, 1000])
+@pytest.mark.parametrize("p", [1, 2, 7, pytest.param(1000, marks=pytest.mark.slow)])
 def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
     build: Callable[[float, int], LaplaceKernel], epsilon: float, p: int
 ) -> None:
@@ -100,7 +100,7 @@ def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
 
 @every_kernel
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3])
-@pytest.mark.parametrize("p", [1, 1000])
+@pytest.mark.parametrize("p", [1, pytest.param(1000, marks=pytest.mark.slow)])
 def test_extreme_budgets_and_many_columns_behave(build: Build, epsilon: float, p: int) -> None:
     n = max(2, 4000 // p)
     v = build(epsilon, p).perturb(uniform_rows(n, p, seed=3), draws(4, n))

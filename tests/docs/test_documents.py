@@ -20,7 +20,11 @@ def python_blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("path", [p for p in DOCUMENTS if python_blocks(p)], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=() if p.name == "README.md" else pytest.mark.slow) for p in DOCUMENTS if python_blocks(p)],
+    ids=lambda p: p.name,
+)
 def test_the_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(python_blocks(path)), path.name, "exec"), {"__name__": "example"})
@@ -68,6 +72,7 @@ def test_import_is_light() -> None:
     assert not (heavy - {"pyarrow", "narwhals"}) & set(second.split())
 
 
+@pytest.mark.slow
 def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
     command = [sys.executable, "-m", "examples.demo", "--out", str(tmp_path)]
@@ -85,6 +90,7 @@ def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
     assert (tmp_path / "guarantee.txt").read_text(encoding="utf-8").strip() in done.stdout
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")

@@ -93,6 +93,7 @@ def test_a_parametric_reference_uses_the_hold_outs_estimate() -> None:
     assert stats.kstest(release.data["z"], stats.norm(estimate + 0.05, 1.0).cdf).statistic > dkw(len(release.data))
 
 
+@pytest.mark.slow
 def test_regression_does_not_depend_on_epsilon_or_order() -> None:
     """The paper's linear design in small: ε = 1, ε = 4 and a random order give the same mean error."""
     runs = 150

@@ -43,6 +43,7 @@ def test_one_column_is_bounded_tightly(kind: str, kernel: str) -> None:
     assert bound.draws >= DRAWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_bound_follows_epsilon(epsilon: float, kernel: str) -> None:
@@ -57,10 +58,10 @@ def test_the_bound_follows_epsilon(epsilon: float, kernel: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "kernel"),
     [
-        ("3 columns, independent", "optimal"),
-        ("3 columns, normal copula", "laplace"),
-        ("3 columns, private network", "laplace"),
-        ("3 columns, private network", "optimal"),
+        pytest.param("3 columns, independent", "optimal", marks=pytest.mark.slow),
+        pytest.param("3 columns, normal copula", "laplace", marks=pytest.mark.slow),
+        pytest.param("3 columns, private network", "laplace", marks=pytest.mark.slow),
+        pytest.param("3 columns, private network", "optimal", marks=pytest.mark.slow),
         ("3 columns, boxes of a hold-out", "laplace"),
     ],
 )
@@ -71,6 +72,7 @@ def test_rows_of_several_columns_are_bounded_as_a_whole(kind: str, kernel: str) 
     assert 0.65 <= bound.lower <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "epsilon", "draws"), [(4, 1.0, 100_000), (10, 0.5, 300_000)])
 def test_many_columns_are_bounded_as_well_as_by_counting_their_ranks(width: int, epsilon: float, draws: int) -> None:
     fitted = several_columns(width)[f"{width} columns, independent"](Laplace(), epsilon)
@@ -88,6 +90,7 @@ def test_many_columns_are_bounded_as_well_as_by_counting_their_ranks(width: int,
     assert max(unlucky) > epsilon / width  # control: a column has no more by itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_repeated_audits_exceed_the_truth_no_more_often_than_chance_allows(kernel: str) -> None:
     fitted = COLUMNS["continuous, uniform"](KERNELS[kernel], 1.0)

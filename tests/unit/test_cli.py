@@ -76,6 +76,7 @@ def test_a_table_is_published(table: Path, tmp_path: Path) -> None:
     assert "release 2, ε spent 2" in again.stdout
 
 
+@pytest.mark.slow
 def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
     done = dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--json", folder=tmp_path)
     told = json.loads(done.stdout)
@@ -84,6 +85,7 @@ def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
     assert told["ledger"] == {"releases": 1, "spent": 1.0, "budget": None}
 
 
+@pytest.mark.slow
 def test_pipes(table: Path, tmp_path: Path) -> None:
     done = dipriv_command(
         *("privatize", "-", "-o", "-", "--format", "csv", *ASKED, "--no-ledger", "--seed", "3"),
@@ -97,6 +99,7 @@ def test_pipes(table: Path, tmp_path: Path) -> None:
     assert "NOT PRIVATE: SEEDED" in done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_schema_goes_from_inspect_to_privatize(table: Path, tmp_path: Path) -> None:
     shown = dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path)
     assert "identifier" in shown.stdout
@@ -106,6 +109,7 @@ def test_a_schema_goes_from_inspect_to_privatize(table: Path, tmp_path: Path) ->
     assert note["columns"]["sex"] == "categorical (declared)"
 
 
+@pytest.mark.slow
 def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
     dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--report", "own.html", folder=tmp_path)
     dipriv_command("compare", table, "out.csv", "-o", "report.html", "--target", "income", folder=tmp_path)
@@ -118,6 +122,7 @@ def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
     assert "ε = 1 differential privacy" not in (tmp_path / "again.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> None:
     where = ("--ledger", f"sqlite:///{tmp_path}/budget.db")
     dipriv_command("ledger", "budget", "people", 1.5, *where, folder=tmp_path)
@@ -133,6 +138,7 @@ def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> 
     assert "nobody" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_no_file_is_overwritten_by_mistake(table: Path, tmp_path: Path) -> None:
     before = table.read_bytes()
     for arguments in (
@@ -149,6 +155,7 @@ def test_no_file_is_overwritten_by_mistake(table: Path, tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir() if "default" not in file.name} == {"people.csv"}
 
 
+@pytest.mark.slow
 def test_secrets_are_the_owners_alone(table: Path, tmp_path: Path) -> None:
     dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path)
     dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--report", "report.html", folder=tmp_path)
@@ -158,6 +165,7 @@ def test_secrets_are_the_owners_alone(table: Path, tmp_path: Path) -> None:
     dipriv_command("inspect", table, "-o", "schema.toml", "--force", folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_kept_columns_pass_through_letter_by_letter(tmp_path: Path) -> None:
     rows = "".join(f"{number:05},1.50,{number % 7}\n" for number in range(200))
     (tmp_path / "t.csv").write_text("zip,price,x\n" + rows, encoding="utf-8")
@@ -167,6 +175,7 @@ def test_kept_columns_pass_through_letter_by_letter(tmp_path: Path) -> None:
     assert {line.rsplit(",", 1)[0] for line in lines} <= {line.rsplit(",", 1)[0] for line in rows.splitlines()}
 
 
+@pytest.mark.slow
 def test_seeded_and_uncounted_releases_are_called_so(table: Path, tmp_path: Path) -> None:
     dipriv_command("privatize", table, "-o", "a.csv", *ASKED, "--seed", "3", folder=tmp_path)
     shown = dipriv_command("ledger", "show", "people", folder=tmp_path).stdout
@@ -198,7 +207,13 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if case in ("bad epsilon", "ragged", "no epsilon") else pytest.mark.slow)
+        for case in BAD
+    ],
+)
 def test_bad_input_is_told_and_loses_nothing(case: str, table: Path, tmp_path: Path) -> None:
     (tmp_path / "ragged.csv").write_text(f"a,b\n1,2\n1,{MARKER},3\n", encoding="utf-8")
     (tmp_path / "bare.csv").write_text("79,48.81,m\n12,3.5,f\n", encoding="utf-8")
@@ -229,6 +244,7 @@ def test_a_debugger_gets_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.slow
 def test_version_help_and_plain_output(tmp_path: Path) -> None:
     assert dipriv_command("--version", folder=tmp_path).stdout.strip() == f"dipriv {dipriv.__version__}"
     shown = dipriv_command("--help", folder=tmp_path, env={"NO_COLOR": "1", "FORCE_COLOR": ""}).stdout
@@ -238,6 +254,7 @@ def test_version_help_and_plain_output(tmp_path: Path) -> None:
         dipriv_command(command, "--help", folder=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", range(5))
 def test_kill_9_at_any_moment(group: int, tmp_path: Path) -> None:
     """Ten trials a group: the output is whole or absent, and whatever exists was spent before."""

@@ -85,7 +85,9 @@ def test_times_are_exact_to_the_nanosecond() -> None:
     assert clear.data.equals(frame)
 
 
-@pytest.mark.parametrize("kind", [None, Continuous(), Mixed(), Discrete()], ids=repr)
+@pytest.mark.parametrize(
+    "kind", [None, Continuous(), Mixed(), pytest.param(Discrete(), marks=pytest.mark.slow)], ids=repr
+)
 @pytest.mark.parametrize("holes", [False, True], ids=["full", "nulls"])
 @pytest.mark.parametrize("spread", SPREADS.values(), ids=SPREADS.keys())
 def test_wide_columns_stay_finite(spread: Any, holes: bool, kind: Any) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import numpy as np, pyarrow as pa, dipriv
 rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ from dipriv.references import Boxes, ContinuousDistribution, Independent, Mixtur
 DRAWINGS = (FLOWCHART, CONTINUALIZATION, MIXED, GRID)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawing", DRAWINGS, ids=lambda drawing: drawing.name)
 def test_a_drawing_is_well_formed_and_always_the_same(drawing: Drawing, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -56,6 +56,7 @@ def test_a_format_can_be_told(tmp_path: Path) -> None:
     refused(InputError, "format 'xls'", "csv, tsv, parquet, arrow", call=lambda: Source.open(file, "xls"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("late", "wanted"),
     [("2.5", pa.float64()), ("plenty", pa.string()), ("", pa.int64()), ("99999999999999999999", pa.float64())],
@@ -72,6 +73,7 @@ def test_csv_types_settle_over_the_whole_file(late: str, wanted: pa.DataType, tm
     assert found.num_rows == rows + 1
 
 
+@pytest.mark.slow
 def test_a_column_of_nulls_that_turns_out_to_hold_text(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     with file.open("w", encoding="utf-8") as stream:

@@ -60,6 +60,7 @@ def outcome(target: targets.Target, case: Any) -> str:
     return "accepted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", targets.NAMES)
 def test_cases_made_of_random_numbers(name: str, folder: Path) -> None:
     target = targets.make(name, folder)
@@ -95,6 +96,7 @@ FIELDS = st.sampled_from(["kind", "levels", "step", "atoms", "lower", "upper", "
 KINDS = st.sampled_from(["continuous", "discrete", "mixed", "categorical", "datetime"])
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=400)
 @given(
     st.dictionaries(st.text(max_size=5), st.dictionaries(FIELDS, JSON | KINDS, max_size=4) | JSON, max_size=3) | JSON
@@ -116,6 +118,7 @@ def test_any_text_as_a_schema(text: str) -> None:
             read(text)
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=300)
 @given(JSON)
 def test_any_plain_data_as_a_manifest(plain: Any) -> None:
@@ -173,6 +176,7 @@ def test_a_dead_child_costs_one_case(folder: Path, monkeypatch: pytest.MonkeyPat
     assert [one["case"] for one in found["told"]] == [4, 9]
 
 
+@pytest.mark.slow
 def test_a_run_is_put_on_record(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "fuzz.json"
     monkeypatch.setattr(seeds, "write", lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))

@@ -318,6 +318,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.dictionaries(AWKWARD, CELLS, min_size=1, max_size=4))
 def test_drafts_load_back(columns: dict[str, list[Any]]) -> None:
@@ -364,6 +365,7 @@ def real(path: str) -> pa.Table:
     return pq.read_table(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "keys"),
     [

@@ -375,7 +375,7 @@ def test_uniform_in_uniform_out(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3, 1e300])
-@pytest.mark.parametrize("p", [1, 2, 30, 1000])
+@pytest.mark.parametrize("p", [1, 2, 30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_extreme_budgets_and_many_columns_behave(epsilon: float, p: int) -> None:
     n = max(5, 4000 // p)
     kernel = best(epsilon, [1] * p)

@@ -268,6 +268,7 @@ def test_declared_bounds_of_reals_are_kept(lower: float, width: float, values: l
     assert np.array_equal(back, np.clip(values, lower, upper))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.sampled_from(WHOLES), st.integers(1, 50), st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_declared_bounds_of_whole_numbers_are_kept(

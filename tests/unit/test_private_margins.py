@@ -55,6 +55,7 @@ def reached(octaves: Octaves, true: int, noise: float, n: int, seed: int) -> NDA
     return far
 
 
+@pytest.mark.slow
 def test_noise_makes_no_far_octaves() -> None:
     """A run that ends d octaves off has a chance of at most NEXT/2^d on each side: a factor of two in value, one of two
     in chance.

@@ -515,6 +515,7 @@ def broken_promise(one: list[Facts], other: list[Facts], epsilon: float) -> floa
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "extremes"), [("short", [3e38]), ("few", [2**15 - 1, -(2**15)])], ids=["reals", "whole numbers"]
 )

@@ -90,12 +90,14 @@ def test_forked_workers_never_share_a_stream() -> None:
     assert len(np.unique(drawn)) == len(drawn) == 4 * 16
 
 
+@pytest.mark.slow
 def test_spawned_workers_never_share_a_stream() -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         drawn = np.frombuffer(b"".join(pool.map(_words, [source(None)] * 4)), dtype=np.uint64)
     assert len(np.unique(drawn)) == len(drawn)
 
 
+@pytest.mark.slow
 def test_a_repeatable_stream_is_the_same_in_every_process() -> None:
     stream = source(None).repeatable()
     with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -140,6 +140,7 @@ def test_the_sampling_baseline_is_kolmogorovs_law() -> None:
     assert abs(found.limit * root - 1.3581) < 5 * np.sqrt(0.05 * 0.95 / 200) / density + 0.02 * 1.3581
 
 
+@pytest.mark.slow
 def test_samples_of_one_law_look_like_sampling_and_a_shift_does_not() -> None:
     rng = np.random.default_rng(4)
     names = [f"x{i}" for i in range(20)]
@@ -517,6 +518,7 @@ def test_nothing_about_the_rows_is_in_a_repr(compared: Comparison) -> None:
     assert "mean" not in repr(compared.columns[0].moments)
 
 
+@pytest.mark.slow
 def test_the_same_tables_give_the_same_bytes(
     pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison, page: str
 ) -> None:

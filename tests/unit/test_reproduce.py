@@ -98,6 +98,7 @@ def test_single_repetitions_are_on_record_where_they_are_few(
     assert all("values" not in row for row in _rows(tmp_path / str(runner.FEW + 1) / "toy.json"))
 
 
+@pytest.mark.slow
 def test_jobs_do_not_change_results(tmp_path: Path) -> None:
     for jobs in (1, 2):
         runner.reproduce("continuous-ks", out=tmp_path / str(jobs), reps=2, seed=3, jobs=jobs)
@@ -106,6 +107,7 @@ def test_jobs_do_not_change_results(tmp_path: Path) -> None:
     assert _rows(tmp_path / "1" / "continuous-ks.json") != _rows(tmp_path / "other" / "continuous-ks.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM], ids=["interrupted", "terminated"])
 def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, signal_: signal.Signals) -> None:
     command = [sys.executable, "-m", "research", "discrete-means", "--reps", "30", "--jobs", "1", "--out"]
@@ -130,6 +132,7 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, signal_: signal.S
     assert all(json.loads(line)["values"] for line in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -162,6 +165,7 @@ def test_bad_input_is_told(arguments: list[str], code: int, told: str, tmp_path:
     assert not [file for file in tmp_path.rglob("*") if file.suffix in (".json", ".md", ".journal")]
 
 
+@pytest.mark.slow
 def test_all_names_are_listed() -> None:
     done = subprocess.run([sys.executable, "-m", "research", "--list"], capture_output=True, text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(catalogue.WHERE)
@@ -174,6 +178,7 @@ def test_simulations_at_tiny_scale(name: str) -> None:
     _check(experiment, setting, experiment.run(setting, seed_of(1, name)))
 
 
+@pytest.mark.slow
 def test_high_dimensional_graphs_at_tiny_scale() -> None:
     truth, x = graphs._sample("Exp Decay, p = 12", 80, seed_of(1))
     measured = graphs._dip(truth, x, (1.0,), graphs.HIGH_GRID, seed_of(2))
@@ -181,6 +186,7 @@ def test_high_dimensional_graphs_at_tiny_scale() -> None:
     assert all(0 < value < math.inf for value in measured.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "module"), [("uc-salary", uc_salary), ("bank-logistic", bank), ("bank-exposure", bank)]
 )
@@ -201,6 +207,7 @@ def test_bank_data_is_the_papers() -> None:
     assert set(np.unique(rows[:, 4])) == set(range(7))
 
 
+@pytest.mark.slow
 def test_recommendations_at_tiny_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         movielens._cornac()

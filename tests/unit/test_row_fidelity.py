@@ -127,6 +127,7 @@ def test_the_trial_asks_the_better_of_both_kernels() -> None:
     assert {setting for setting, *_ in trial} == set(row_fidelity.ROW_FIDELITY.settings)
 
 
+@pytest.mark.slow
 def test_the_experiment_is_drawn_at_tiny_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _need_counts()
     for name, value in (("ROWS", 2000), ("EPSILONS", (1.0, 4.0)), ("TOTAL_EPSILONS", (4.0,))):
@@ -135,6 +136,7 @@ def test_the_experiment_is_drawn_at_tiny_scale(tmp_path: Path, monkeypatch: pyte
     assert [file.suffix for file in files] == [".json", ".md", ".svg"]
 
 
+@pytest.mark.slow
 def test_kernels_in_the_figure_are_invariant_and_private(tmp_path: Path) -> None:
     one, ratings, many = kernel_figures.panels()
     for panel in (*one, *ratings, *many):

@@ -39,7 +39,7 @@ from tests.unit.refusal import NUMBER, SECRET, refused
 
 pytest.importorskip("pyspark", reason="pyspark is not installed; make test installs it, or pip install dipriv[spark]")
 
-pytestmark = pytest.mark.xdist_group("spark")  # one process, one Java machine
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]  # one process, one Java machine
 N = 3000
 RNG = np.random.default_rng(4)
 SIZES = [0, 700, 1, 2299]

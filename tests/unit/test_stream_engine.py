@@ -139,6 +139,7 @@ def written(folder: Path, table: pa.Table, files: int = 3) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_parquet_files_as_a_data_set_a_folder_a_pattern_and_one_file(tmp_path: Path) -> None:
     table = people()
     folder = written(tmp_path / "people", table)
@@ -214,6 +215,7 @@ class Spring:
             yield pa.record_batch(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reference", ["private", Known({name: stats.norm() for name in "abc"})], ids=["private", "law"]
 )
@@ -230,6 +232,7 @@ def test_memory_holds_a_block_and_the_source_is_read_lazily(reference: Any) -> N
     assert spring.most_bytes < 8 * block < spring.batches * block
 
 
+@pytest.mark.slow
 def test_a_data_set_is_not_read_ahead_of_the_release(tmp_path: Path) -> None:
     rows, files = 20_000, 120  # a few files are read ahead whatever their number, never a quarter of them
     folder = written(tmp_path / "x", pa.table({"a": np.random.default_rng(0).normal(size=rows * files)}), files)

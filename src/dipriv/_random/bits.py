@@ -65,7 +65,7 @@ class Bits:
 
     def child(self, label: str) -> Bits:
         """An independent stream for one purpose, so that purposes never share bits."""
-        self._stay_apart()
+        self._rekey_after_fork()
         key = hashlib.blake2b(label.encode(), key=self._key, digest_size=32).digest()
         return Bits(key, secure=self.secure, repeats=self._repeats)
 
@@ -74,16 +74,16 @@ class Bits:
 
         Give it away only for rows that are numbered once and for all: each copy has the same bits for the same row.
         """
-        self._stay_apart()
+        self._rekey_after_fork()
         return Bits(self._key, secure=self.secure, repeats=True)
 
     def _cipher(self, mode: Any) -> Any:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-        self._stay_apart()
+        self._rekey_after_fork()
         return Cipher(algorithms.AES(self._key), mode).encryptor()
 
-    def _stay_apart(self) -> None:
+    def _rekey_after_fork(self) -> None:
         """A forked copy of a secure stream would repeat its parent's noise: give it a key of its own."""
         if self.secure and not self._repeats and os.getpid() != self._process:
             self._key, self._process = os.urandom(32), os.getpid()

@@ -26,7 +26,7 @@ FREE_TEXT_LENGTH = 40
 FREE_TEXT_WORDS = 4
 MOST_LONG_LABELS = 10
 EXPECTED_REPEATS = 7.0
-"""Where chance would make so many repeats, it makes none with probability below exp(-7) < 0.1%."""
+"""Where seven repeats are expected by chance, there are none with probability below exp(-7) < 0.1%."""
 SPREAD_PER_ROW = 1.5
 
 Warned: TypeAlias = Literal["identifier", "free text", "near-unique key"]
@@ -176,7 +176,7 @@ def _is_identifier(column: Column, kind: Kind, counts: Counts) -> bool:
     if words & _ID_WORDS or (words & _NUMBER_WORDS and "of" not in words):
         return True
     if isinstance(kind, Discrete):
-        # of numbers drawn at random, whatever their law, none repeat with probability at most exp(-expected)
+        # independent draws from any distribution have no repeat with probability at most exp(-expected)
         expected = counts.present * (counts.present - 1) / 2 / _spread(counts.values.to_numpy(), kind)
         return expected >= EXPECTED_REPEATS
     return holds_text(column) and _is_hex(counts.some())

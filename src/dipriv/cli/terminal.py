@@ -51,7 +51,7 @@ def fail(error: DiprivError, code: int = 1) -> NoReturn:
 def errors_exit_with(code: int) -> Iterator[None]:
     """Refusals and failures become a message and this exit code, for a command whose exit code 1 says something else.
 
-    What an unforeseen error says may hold a cell: only its kind is told.
+    The message of an unforeseen error may hold a cell: only its class is shown.
     """
     try:
         yield

@@ -26,7 +26,7 @@ TAIL_POINTS = 80
 LARGEST_DRAWN = 1e200
 """matplotlib's arithmetic fails on numbers near the largest and the smallest."""
 FAR = 30
-"""Ranges that are so many times as wide as the middle half of the rows are drawn together."""
+"""Ranges over 30 times as wide as the interquartile range are drawn on a compressed (asinh) scale."""
 
 
 def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Generator) -> ColumnFacts:

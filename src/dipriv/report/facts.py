@@ -19,14 +19,14 @@ Axis: TypeAlias = Literal["linear", "log", "asinh"]
 Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
 
 FEWEST = 5
-"""A private value is shown only if so many rows hold it, and a statistic only of so many rows."""
+"""A private value is shown only if at least five rows hold it, and a statistic only if it is of five rows or more."""
 MOST_ROWS = 200_000
 """Larger tables are compared on a random sample of this size."""
 
 
 @dataclass(frozen=True, repr=False)
 class Distance:
-    """How far apart two distributions are, and how far two samples of the original's law would be."""
+    """Distance between two distributions, and what two samples of the original's distribution would show."""
 
     name: str
     value: float

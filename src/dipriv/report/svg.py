@@ -44,7 +44,7 @@ _STYLE: Any = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Matplotlib as this report wants it, whatever the user's settings, which come back at the end."""
+    """Use the report's Matplotlib settings inside, and restore the user's at the end."""
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
