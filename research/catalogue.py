@@ -35,7 +35,9 @@ def find(name: str) -> Experiment | Drawing:
     try:
         found: Experiment | Drawing = getattr(import_module(f"research.experiments.{module}"), attribute)
     except ModuleNotFoundError as error:
-        raise InputError(f"{name} needs {error.name}.", "Install it: pip install 'dipriv[experiments]'.") from error
+        raise InputError(
+            f"{name} needs {error.name}.", "Install it: pip install -r research/requirements.txt."
+        ) from error
     return found
 
 

@@ -92,7 +92,7 @@ def _cornac() -> Any:
             import cornac.data
             import cornac.models
         except ImportError:
-            raise InputError("movielens needs cornac.", "Install it: pip install 'dipriv[recommender]'.") from None
+            raise InputError("movielens needs cornac.", "Install it: pip install cornac.") from None
     return cornac
 
 

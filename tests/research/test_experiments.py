@@ -24,6 +24,8 @@ from research.protocol import Experiment, Printed, Row, Values, printed, seed_of
 from dipriv.errors import InputError
 from research import catalogue, runner
 
+ROOT = Path(__file__).parents[2]
+
 
 def toy(name: str = "toy", fail_at: int | None = None, calls: list[int] | None = None) -> Experiment:
     """Two settings, one method, values from the seed; interrupted at a call if asked."""
@@ -148,10 +150,11 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, signal_: signal.S
 def test_bad_input_is_told(arguments: list[str], code: int, told: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     filled = [argument.format(file=tmp_path / "file") for argument in arguments]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     done = subprocess.run(
         [sys.executable, "-m", "research", *filled],
         cwd=tmp_path,
-        env={**os.environ, "DIPRIV_DATA": str(tmp_path / "nowhere"), "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": path, "DIPRIV_DATA": str(tmp_path / "nowhere"), "COLUMNS": "200"},
         capture_output=True,
         text=True,
         check=False,
