@@ -22,11 +22,25 @@ VALUES: tuple[Any, ...] = (*NUMBERS, *TEXTS, None, [], {}, [[]], [None], {"a": 1
 
 
 def mutate_bytes(rng: Random, data: bytes, most: int = 6) -> bytes:
-    """Some bytes flipped, replaced, cut out, doubled, moved, or overwritten by numbers that lengths are made of."""
-    found = bytearray(data)
-    for _ in range(1 + int(rng.expovariate(0.7)) % most):
-        found = _BYTES[rng.randrange(len(_BYTES))](rng, found) if found else bytearray(rng.randbytes(8))
-    return bytes(found)
+    """Some pieces cut out, doubled, moved, or overwritten by bits, texts, and numbers that lengths are made of."""
+    found = data
+    for _ in range(rng.randint(1, rng.randint(1, most))):
+        start, size = rng.randrange(len(found) + 1), rng.choice((1, 1, 2, 4, 8, 64, 256))
+        piece, other = found[start : start + size], rng.randrange(len(found) + 1)
+        new = rng.choice(
+            (
+                bytes(byte ^ 1 << rng.randrange(8) for byte in piece[:1]) + piece[1:],
+                rng.randbytes(len(piece[:8])),
+                rng.choice((0, 1, (1 << 8 * size - 1) - 1, 1 << 8 * size - 1, (1 << 8 * size) - 1)).to_bytes(
+                    size, rng.choice(("little", "big"))
+                ),
+                found[other : other + size],
+                piece * rng.choice((0, 2, 2, 3, 50)),
+                rng.choice(TEXTS).encode(),
+            )
+        )
+        found = found[:start] + new + found[start + (len(new) if rng.random() < 0.5 else len(piece)) :]
+    return found
 
 
 def mutate_plain(rng: Random, plain: Any, most: int = 3) -> Any:
@@ -91,51 +105,3 @@ def _changed(rng: Random, value: Any) -> Any:
 
 def _is_moderate(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _flip(rng: Random, data: bytearray) -> bytearray:
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    return data
-
-
-def _put(rng: Random, data: bytearray) -> bytearray:
-    data[rng.randrange(len(data))] = rng.randrange(256)
-    return data
-
-
-def _cut(rng: Random, data: bytearray) -> bytearray:
-    start = rng.randrange(len(data))
-    del data[start : start + rng.choice((1, 2, 4, 8, 64, len(data)))]
-    return data
-
-
-def _double(rng: Random, data: bytearray) -> bytearray:
-    start = rng.randrange(len(data))
-    piece = data[start : start + rng.choice((1, 2, 4, 16, 64, 256))]
-    data[start:start] = piece * rng.choice((1, 1, 1, 2, 50))
-    return data
-
-
-def _move(rng: Random, data: bytearray) -> bytearray:
-    start, to, size = rng.randrange(len(data)), rng.randrange(len(data)), rng.choice((1, 4, 8, 32))
-    data[to : to + size] = data[start : start + size]
-    return data
-
-
-def _number(rng: Random, data: bytearray) -> bytearray:
-    size = rng.choice((1, 2, 4, 8))
-    number = rng.choice(
-        (0, 1, 2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1, rng.getrandbits(8 * size))
-    )
-    place = rng.randrange(len(data))
-    data[place : place + size] = number.to_bytes(size, rng.choice(("little", "big")))
-    return data
-
-
-def _text(rng: Random, data: bytearray) -> bytearray:
-    place = rng.randrange(len(data) + 1)
-    data[place:place] = rng.choice(TEXTS).encode()
-    return data
-
-
-_BYTES = (_flip, _flip, _put, _put, _cut, _double, _move, _number, _number, _text)

@@ -122,8 +122,9 @@ def _environment() -> Environment:
     return made
 
 
-def _read(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))
+def _read(file: Path) -> Record:
+    found: Record = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 if __name__ == "__main__":

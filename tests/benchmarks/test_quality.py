@@ -19,6 +19,7 @@ from research.experiments.bank import COLUMNS, as_text
 from scipy.stats import binom, hypergeom, ks_2samp
 
 from dipriv.errors import InputError
+from research import pages
 
 pytest.importorskip("statsmodels", reason="the bank regression needs research/requirements.txt")
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
@@ -186,7 +187,7 @@ def test_each_part_is_on_record_when_it_is_done(tmp_path: Path, monkeypatch: pyt
     def find(setting: Setting) -> dict[str, Any]:
         return {"number": 7}
 
-    record = json.loads((command.DOCS / "private-reference.json").read_text(encoding="utf-8"))
+    record = json.loads((pages.DOCS / "private-reference.json").read_text(encoding="utf-8"))
     file = tmp_path / "private-reference.json"
     file.write_text(json.dumps({"bank": record["bank"]}), encoding="utf-8")
     monkeypatch.setattr(command, "PARTS", {"first": find, "second": fail, "bank": bank.run})
