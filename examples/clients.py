@@ -1,6 +1,6 @@
 """Privacy where the data is: each client privatizes its own record, and a collector rebuilds the distribution.
 
-    python examples/clients.py --clients 100000
+    python -m examples.clients --clients 100000
 
 A pilot group of the 1974 survey `fair` (statsmodels) gives a private reference, which is exported. Clients come from
 the other half of the survey, and not evenly: the strongly religious take part four times as often, which the reference
@@ -20,13 +20,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 import dipriv
-from dipriv._arrays import FloatArray
-from dipriv.references import Private
-from dipriv.release.local import LocalReference
 from examples.demo import load
+
+FloatArray = npt.NDArray[np.float64]
 
 ANSWERS = tuple(f"religious {level}, marriage {rated}" for level in (1, 2, 3, 4) for rated in ("very good", "less"))
 STRONGLY = np.array([answer.startswith("religious 4") for answer in ANSWERS])
@@ -38,7 +38,8 @@ def export_reference(pilot: pd.DataFrame, path: Path, seed: int | None = None) -
     """The keeper of the pilot: what is learned costs its people ε = 1; each client's record will cost ε = 2."""
     share = PILOT_EPSILON / (PILOT_EPSILON + CLIENT_EPSILON)
     schema = {"answer": dipriv.Categorical(levels=ANSWERS)}
-    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=Private(reference_share=share), schema=schema, seed=seed)
+    reference = dipriv.references.Private(reference_share=share)
+    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=reference, schema=schema, seed=seed)
     dip.fit(pilot).export_local(path)
 
 
@@ -48,7 +49,7 @@ def send(path: Path, answers: pd.Series) -> pd.DataFrame:
     return pd.DataFrame([local.privatize({"answer": answer}) for answer in answers])
 
 
-def channel_of(local: LocalReference) -> FloatArray:
+def channel_of(local: dipriv.LocalReference) -> FloatArray:
     """What becomes of each answer, row by row: the shares of what is released for many copies of it."""
     return np.stack([shares_of(local.privatize(pd.DataFrame({"answer": [answer] * COPIES}))) for answer in ANSWERS])
 

@@ -7,23 +7,18 @@ columns. `python -m examples.demo --out FOLDER` runs it; `--picture FILE.svg` dr
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from dipriv.cli.terminal import errors_exit_with, say
-from dipriv.errors import InputError
-from dipriv.ledger import Ledger
-from dipriv.release.privatize import privatize
-from dipriv.release.publish import Request, publish
-from dipriv.schema import Discrete, Schema
-from dipriv.sources.files import Sink, Source, write_text
+import dipriv
+from dipriv import Discrete
 
 SHOWN = ("age", "yrs_married", "rate_marriage", "affairs")
-QUESTIONNAIRE = Schema(
+QUESTIONNAIRE = dipriv.Schema(
     {
         "rate_marriage": Discrete(levels=(1, 2, 3, 4, 5)),
         "age": Discrete(levels=(17.5, 22, 27, 32, 37, 42)),
@@ -44,37 +39,37 @@ def load() -> pa.Table:
     try:
         from statsmodels.datasets import fair
     except ModuleNotFoundError:
-        raise InputError("the demo's survey comes with statsmodels.", "Install dipriv[report].") from None
+        raise SystemExit("The demo's survey comes with statsmodels: pip install 'dipriv[report]'.") from None
     codes = {"rate_marriage": "int64", "religious": "int64", "educ": "int64", "occupation": "int64"}
     return pa.Table.from_pandas(fair.load_pandas().data.astype(codes), preserve_index=False)
 
 
-def run(folder: Path, epsilon: float, say: Callable[[str], None]) -> None:
+def run(folder: Path, epsilon: float) -> None:
     """Write the survey, privatize it, and say what to look at."""
-    from dipriv.report import compare, write_report
+    from dipriv.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
     private, released = folder / "survey.csv", folder / "survey-released.csv"
     pacsv.write_csv(load(), private)
     QUESTIONNAIRE.save(folder / "schema.toml")
-    with Ledger.open(folder / "ledger.db") as ledger:
-        request = Request(epsilon, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey")
-        sink = Sink.open(released, force=True)
-        done = publish(request, Source.open(private), sink, lambda what, rows, total: None, sampled=True)
+    with dipriv.Ledger.open(folder / "ledger.db") as ledger:
+        release = dipriv.privatize_file(
+            private, released, epsilon, force=True, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey"
+        )
         account = ledger.dataset("survey")
-    write_text(folder / "guarantee.txt", f"{done.guarantee}\n")
-    if done.sample is not None:
-        compared = compare(*done.sample, guarantee=done.guarantee, fidelity=done.fidelity, target="affairs")
-        write_report(compared, folder / "report.html")
-        before, after = done.sample
-        say(f"Private table: {done.rows:,} rows, {len(done.columns)} columns (statsmodels' survey `fair`).")
-        say(f"Released:      {done.released:,} rows, the same columns.\n")
-        say("             " + "".join(f"{name:>15}" for name in SHOWN))
-        for label, table in (("mean before", before), ("mean after", after)):
-            say(f"{label:13}" + "".join(f"{pa.compute.mean(table[name]).as_py():15.3f}" for name in SHOWN))
-    say(f"\n{done.guarantee}\n")
-    say(f"Ledger: {account.releases} release(s) of this survey, ε spent {account.spent:g}. Run it again: it adds up.")
-    say(f"Look at {folder / 'report.html'}, then at {released} and {released}.dipriv.json.")
+    guarantee = release.guarantee
+    (folder / "guarantee.txt").write_text(f"{guarantee}\n", encoding="utf-8")
+    before, after = (pacsv.read_csv(file) for file in (private, released))
+    compared = dipriv.compare(before, after, guarantee=guarantee, fidelity=release.fidelity, target="affairs")
+    write_report(compared, folder / "report.html")
+    print(f"Private table: {before.num_rows:,} rows, {before.num_columns} columns (statsmodels' survey `fair`).")
+    print(f"Released:      {after.num_rows:,} rows, the same columns.\n")
+    print("             " + "".join(f"{name:>15}" for name in SHOWN))
+    for label, table in (("mean before", before), ("mean after", after)):
+        print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
+    print(f"\n{guarantee}\n")
+    print(f"Ledger: {account.releases} release(s) of this survey, ε spent {account.spent:g}. Run it again: it adds up.")
+    print(f"Look at {folder / 'report.html'}, then at {released} and {released}.dipriv.json.")
 
 
 def draw(path: Path, epsilon: float = 1.0) -> None:
@@ -87,7 +82,7 @@ def draw(path: Path, epsilon: float = 1.0) -> None:
     from matplotlib import pyplot as plt
 
     before: Any = load().to_pandas()
-    after = privatize(before, epsilon, schema=QUESTIONNAIRE, seed=1).data
+    after = dipriv.privatize(before, epsilon, schema=QUESTIONNAIRE, seed=1).data
     released = f"release, ε = {epsilon:g}"
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), constrained_layout=True)
     for axis, name in zip((axes[0, 0], axes[0, 1], axes[1, 0], axes[1, 1]), SHOWN, strict=True):
@@ -115,11 +110,13 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy budget of a row")
     parser.add_argument("--picture", type=Path, help="draw the README's picture into this file, and nothing else")
     asked = parser.parse_args()
-    with errors_exit_with(1):
+    try:
         if asked.picture is not None:
             draw(asked.picture, asked.epsilon)
         else:
-            run(asked.out, asked.epsilon, say)
+            run(asked.out, asked.epsilon)
+    except dipriv.DiprivError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

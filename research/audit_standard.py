@@ -14,7 +14,8 @@ from scipy import stats
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
 from dipriv.auditing.exact import exact_epsilon
-from dipriv.auditing.mechanism import audit_rows
+from dipriv.auditing.mechanism import audit_rows, plan_audit
+from dipriv.auditing.results import Bound
 from dipriv.kernels import KernelSpec, Laplace, Optimal
 from dipriv.references import Empirical, FittableSpec, Known, Mixture, Parametric, Private
 from dipriv.release import fitting
@@ -66,6 +67,30 @@ def measure(
                 seconds = time.perf_counter() - start
                 whole = exact[-1].epsilon if exact and (len(exact) == 1 or exact[-1].what.startswith("a row")) else None
                 yield Measured(name, kind, epsilon, bound.lower, whole, bound.draws, confidence, seconds, bound.event)
+
+
+def repeated(
+    fitted: FittedMechanism,
+    epsilon: float,
+    *,
+    times: int = 200,
+    pilots: int = 200,
+    draws: int = 200_000,
+    confidence: float = 0.95,
+    seed: Seed = None,
+) -> tuple[Bound, ...]:
+    """Bounds of many audits, which share so many pilots: given its pilot, each is independent of the others."""
+    bits = source(seed)
+    plans = [plan_audit(fitted, draws, bits.child(f"pilot {number}")) for number in range(min(pilots, times))]
+    return tuple(
+        plans[number % len(plans)].measure(epsilon, draws, confidence, bits.child(f"measure {number}"))
+        for number in range(times)
+    )
+
+
+def most_by_chance(times: int, confidence: float, alarm: float = 1e-3) -> int:
+    """How many of so many bounds may exceed the truth at this confidence, but for a chance of `alarm` at most."""
+    return int(stats.binom.ppf(1 - alarm, times, 1 - confidence))
 
 
 def one_column() -> dict[str, Make]:

@@ -33,9 +33,11 @@ def find(name: str) -> Experiment | Drawing:
         raise InputError(f"there is no experiment {name!r}.", f"Choose from: {', '.join(WHERE)}.")
     module, attribute = WHERE[name].split(":")
     try:
-        found: Experiment | Drawing = getattr(import_module(f"research.{module}"), attribute)
+        found: Experiment | Drawing = getattr(import_module(f"research.experiments.{module}"), attribute)
     except ModuleNotFoundError as error:
-        raise InputError(f"{name} needs {error.name}.", "Install it: pip install 'dipriv[experiments]'.") from error
+        raise InputError(
+            f"{name} needs {error.name}.", "Install it: pip install -r research/requirements.txt."
+        ) from error
     return found
 
 

@@ -20,11 +20,16 @@ Values: TypeAlias = Mapping[tuple[str, float], float]
 
 @dataclass(frozen=True)
 class Printed:
-    """A cell of the paper: mean, standard deviation over repetitions, and half a unit of the mean's last digit."""
+    """A cell of the paper: mean, standard deviation over repetitions, and how many decimal digits the mean has."""
 
     mean: float
     sd: float
-    rounding: float
+    digits: int
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last digit."""
+        return 0.5 * 10.0**-self.digits
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ def printed(text: str, epsilons: Sequence[float]) -> dict[tuple[str, str, float]
     """The paper's cells from lines `setting | method | mean (sd) | ...`, one cell for each ε.
 
     >>> printed("Ber(0.1) | NP | 7.60 (5.67)", [1.0])
-    {('Ber(0.1)', 'NP', 1.0): Printed(mean=7.6, sd=5.67, rounding=0.005)}
+    {('Ber(0.1)', 'NP', 1.0): Printed(mean=7.6, sd=5.67, digits=2)}
     """
     cells = {}
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -117,9 +122,9 @@ def for_all(epsilons: Iterable[float], method: str, value: float) -> dict[tuple[
 
 def _cell(text: str) -> Printed:
     if text == "Inf":
-        return Printed(float("inf"), 0.0, 0.0)
+        return Printed(float("inf"), 0.0, 0)
     found = re.fullmatch(r"([\d.]+)\s*\(([\d.e-]+)\)", text)
     if found is None:
         raise ValueError(f"not a cell of a table: {text!r}")
     mean, sd = found.groups()
-    return Printed(float(mean), float(sd), 0.5 * 10.0 ** -len(mean.partition(".")[2]))
+    return Printed(float(mean), float(sd), len(mean.partition(".")[2]))

@@ -10,11 +10,9 @@ import json
 import math
 import multiprocessing
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +23,10 @@ import numpy as np
 from dipriv import __version__
 from dipriv.errors import InputError
 from research import catalogue
+from research.compare import comparison, difference, verdict
 from research.data import data_file
+from research.files import check_folder, whole_file
+from research.pages import fill
 from research.protocol import Experiment, Row, Values, seed_of
 
 Tick = Callable[[int, int], None]
@@ -51,35 +52,36 @@ class Results:
             "title": self.experiment.title,
             "source": self.experiment.source,
             "measure": self.experiment.measure,
+            "figure": self.experiment.draw is not None,
             "seed": self.seed,
             "reps": self.reps,
             "jobs": self.jobs,
             "seconds": round(self.seconds),
             "date": self.date,
             "version": __version__,
-            "rows": [_to_json(row) for row in self.rows],
+            "comparison": comparison(self.experiment, self.rows),
+            "rows": [self._row(row) for row in self.rows],
         }
 
-    @classmethod
-    def read(cls, file: Path) -> Results:
-        """Results that were written earlier."""
-        found = json.loads(file.read_text(encoding="utf-8"))
-        experiment = catalogue.experiment(found["name"])
-        rows = [
-            Row(
-                row["setting"],
-                row["method"],
-                row["epsilon"],
-                _number(row["measured_mean"]),
-                _number(row["measured_sd"]),
-                row["reps"],
-                experiment.paper.get((row["setting"], row["method"], row["epsilon"])),
-                tuple(map(_number, row.get("values", ()))),
-            )
-            for row in found["rows"]
-        ]
-        told = (found[key] for key in ("seed", "reps", "seconds", "date", "jobs"))
-        return cls(experiment, rows, *told)
+    def _row(self, row: Row) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "setting": row.setting,
+            "method": row.method,
+            "epsilon": row.epsilon,
+            "measured_mean": _plain(row.mean),
+            "measured_sd": _plain(row.sd),
+            "reps": row.reps,
+            "paper_mean": None,
+            "paper_sd": None,
+        }
+        if row.paper is not None:
+            found |= {"paper_mean": _plain(row.paper.mean), "paper_sd": row.paper.sd, "paper_digits": row.paper.digits}
+            found |= {"difference": difference(row, self.experiment.paper_reps)}
+        if (trial := self.experiment.trial.get((row.setting, row.method, row.epsilon))) is not None:
+            found |= {"trial": trial}
+        if told := verdict(row, self.experiment):
+            found |= {"verdict": told}
+        return found | ({"values": [_plain(value) for value in row.values]} if row.values else {})
 
 
 @dataclass
@@ -125,8 +127,6 @@ def reproduce(
     tick: Tick = lambda done, total: None,
 ) -> list[Path]:
     """Run an experiment or draw a figure; returns the files that were written."""
-    from research.render import write_results
-
     if reps is not None and reps < 1:
         raise InputError(f"reps={reps} is below 1.", "Give at least one repetition.")
     if jobs is not None and jobs < 1:
@@ -140,8 +140,23 @@ def reproduce(
     for path in what.needs:
         data_file(path)
     results, journal = run(what, out, reps or what.reps, seed, jobs, tick)
-    files = write_results(results, out)
+    files = write(results, out)
     journal.file.unlink(missing_ok=True)
+    return files
+
+
+def write(results: Results, out: Path) -> list[Path]:
+    """NAME.svg where the experiment has a figure, NAME.md, NAME.json; each appears whole or not at all."""
+    name, draw, record = results.experiment.name, results.experiment.draw, results.to_dict()
+    files = [out / f"{name}.json", out / f"{name}.md"]
+    if draw is not None:
+        files.append(out / f"{name}.svg")
+        with whole_file(files[-1]) as part:
+            draw(results.rows, part)
+    with whole_file(files[1]) as part:
+        part.write_text(fill("experiment", record), encoding="utf-8")
+    with whole_file(files[0]) as part:
+        part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return files
 
 
@@ -186,27 +201,6 @@ def once(name: str, setting: str, rep: int, seed: int) -> tuple[str, int, Values
     return setting, rep, dict(values), time.perf_counter() - start
 
 
-def check_folder(out: Path) -> None:
-    """The folder can be made and written to."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise InputError(f"{out} cannot be written to ({error.strerror}).", "Choose another folder: --out.") from None
-
-
-@contextmanager
-def whole_file(file: Path) -> Iterator[Path]:
-    """A file that appears whole under its name, or not at all."""
-    part = file.with_name(f".{file.stem}.part{file.suffix}")
-    try:
-        yield part
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def _finished(
     experiment: Experiment, work: list[tuple[str, int]], seed: int, jobs: int
 ) -> Iterator[tuple[str, int, Values, float]]:
@@ -244,23 +238,6 @@ def _ends_a_line(file: Path) -> bool:
         return stream.read(1) == b"\n"
 
 
-def _to_json(row: Row) -> dict[str, Any]:
-    return {
-        "setting": row.setting,
-        "method": row.method,
-        "epsilon": row.epsilon,
-        "measured_mean": _plain(row.mean),
-        "measured_sd": _plain(row.sd),
-        "reps": row.reps,
-        "paper_mean": None if row.paper is None else _plain(row.paper.mean),
-        "paper_sd": None if row.paper is None else _plain(row.paper.sd),
-    } | ({"values": [_plain(value) for value in row.values]} if row.values else {})
-
-
 def _plain(value: float) -> float | str | None:
     """JSON has no infinity and no not-a-number."""
     return value if math.isfinite(value) else "inf" if value > 0 else None
-
-
-def _number(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)

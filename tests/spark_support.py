@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from benchmarks.scale.java import use_small_java
 
 from dipriv.errors import InputError
 from dipriv.sources.spark.session import open_session
@@ -21,6 +22,7 @@ MOST_RESULT_BYTES = 2 << 20
 def session(log: Path) -> Iterator[Any]:
     """A session on two cores that tries a task four times, and writes an event log."""
     before = os.environ.get("JAVA_HOME")
+    use_small_java()
     try:
         started = open_session(
             spark_master="local[2,4]",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from research.audit_standard import KERNELS, measure, one_column, several_columns
+from research.audit_standard import KERNELS, measure, most_by_chance, one_column, several_columns
 from scipy import stats
 
 from benchmarks.audit.setting import Setting, say
@@ -34,8 +34,8 @@ def run(setting: Setting) -> dict[str, Any]:
             found[name].append(asdict(one))
             say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
     found["repeated"] = [_repeated(kernel, epsilon, audits) for kernel in KERNELS for epsilon in EPSILONS]
-    doors = (audit_primitives(epsilon, draws=draws, confidence=CONFIDENCE, seed=SEED) for epsilon in EPSILONS)
-    found["doors"] = [asdict(bound) for both in doors for bound in both]
+    measured = (audit_primitives(epsilon, draws=draws, confidence=CONFIDENCE, seed=SEED) for epsilon in EPSILONS)
+    found["measurements"] = [asdict(bound) for both in measured for bound in both]
     found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
     return found
 
@@ -56,7 +56,7 @@ def _repeated(kernel: str, epsilon: float, audits: int) -> dict[str, Any]:
         "confidence": STRICT,
         "draws": REPEATED_DRAWS,
         "above": above,
-        "above by chance at most": int(stats.binom.isf(0.001, audits, 1 - STRICT)),
+        "above by chance at most": most_by_chance(audits, STRICT),
         "lowest": min(lower),
         "mean": float(np.mean(lower)),
         "highest": max(lower),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from research import bank
+from research.experiments import bank
 from scipy.stats import hypergeom
 
 from dipriv._arrays import FloatArray

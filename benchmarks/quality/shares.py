@@ -9,9 +9,8 @@ import pandas as pd
 from scipy.stats import rankdata
 
 import dipriv
-from benchmarks.quality import page
 from benchmarks.quality.bank import load, matrix
-from benchmarks.quality.contest import ONE_ROW, Setting, say
+from benchmarks.quality.contest import Setting, say
 from benchmarks.quality.measures import ks, logistic_kl
 from dipriv.references import Private
 
@@ -51,33 +50,3 @@ def _bank(frame: pd.DataFrame, rows: Any, share: float, seed: int) -> dict[str, 
 
 def _mean(found: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """No target."""
-    return []
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    alone = []
-    for share in result["one column"][str(ROWS[0])]:
-        found = [result["one column"][str(rows)][share] for rows in ROWS]
-        alone.append([share, *(f"{one['KS']:.3f}" for one in found), f"{found[-1]['rank correlation']:.2f}"])
-    many = [
-        [share, f"{found['KL']:.4f}", f"{100 * found['cells that agree']:.2f}%"]
-        for share, found in result["bank"].items()
-    ]
-    head = ["share of the reference", *(f"KS, {rows:,} rows" for rows in ROWS), "rank correlation of a value"]
-    return f"""## Shares: how ε is divided
-
-The reference has p/(p + 1) of ε by default: 0.5 for one column, 0.917 for {result["bank columns"]}. {ONE_ROW};
-means of {result["seeds"]} seeds. One lognormal column: a smaller share keeps more of each value, but its distribution
-is too coarse where rows are few.
-
-{page.table(head, alone)}
-
-The bank table ({result["bank columns"]} columns): the kernel's part is so thin that rows keep nothing either way.
-
-{page.table(["share of the reference", "KL of the logistic regression", "cells equal to the original's"], many)}
-"""

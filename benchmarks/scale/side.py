@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.scale.java import use_small_java
 from benchmarks.scale.processes import executors
 from benchmarks.scale.table import COLUMNS
 
@@ -105,6 +106,7 @@ def loss(folder: Path, cores: str) -> dict[str, Any]:
 def _session(master: str, log: Path) -> Any:
     from dipriv.sources.spark.session import open_session
 
+    use_small_java()
     return open_session(
         spark_master=master,
         spark_ui_enabled="false",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from research.linear_regression import Setting
+from research.experiments.linear_regression import Setting
 from scipy import stats
 
 import dipriv

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from research.audit_standard import KERNELS, measure, one_column, several_columns
+from research.audit_standard import KERNELS, measure, most_by_chance, one_column, repeated, several_columns
 from scipy import stats
 
 import dipriv
@@ -19,7 +19,7 @@ from dipriv._random.bits import source
 from dipriv.auditing.events import Shape, best_event, cuts_of, dependence, fitted_hits, learn, learn_alike
 from dipriv.auditing.exact import exact_epsilon
 from dipriv.auditing.intervals import epsilon_of_draws
-from dipriv.auditing.mechanism import audit_rows, most_by_chance, repeated
+from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.neighbours import BLOCKS, World, draw_all, records_of
 from dipriv.errors import InputError
 from dipriv.kernels import Laplace

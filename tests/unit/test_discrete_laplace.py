@@ -91,7 +91,7 @@ def test_batches_do_not_matter() -> None:
 
 
 def test_opendp_draws_from_the_same_law() -> None:
-    dp = pytest.importorskip("opendp.prelude", reason="opendp is installed with the extra `bench`")
+    dp = pytest.importorskip("opendp.prelude", reason="opendp is in benchmarks/requirements.txt")
     dp.enable_features("contrib")
     n, t = 20_000, 50
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")

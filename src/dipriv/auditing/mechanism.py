@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import Bits, Seed, source
@@ -110,30 +109,6 @@ def audit_rows(
     plan = plan_audit(fitted, draws, bits.child("pilot"))
     tell(0.4)
     return plan.measure(epsilon, draws, confidence, bits.child("measure"), lambda done: tell(0.4 + 0.6 * done))
-
-
-def repeated(
-    fitted: FittedMechanism,
-    epsilon: float,
-    *,
-    times: int = 200,
-    pilots: int = 200,
-    draws: int = 200_000,
-    confidence: float = 0.95,
-    seed: Seed = None,
-) -> tuple[Bound, ...]:
-    """Bounds of many audits, which share so many pilots: given its pilot, each is independent of the others."""
-    bits = source(seed)
-    plans = [plan_audit(fitted, draws, bits.child(f"pilot {number}")) for number in range(min(pilots, times))]
-    return tuple(
-        plans[number % len(plans)].measure(epsilon, draws, confidence, bits.child(f"measure {number}"))
-        for number in range(times)
-    )
-
-
-def most_by_chance(times: int, confidence: float, alarm: float = 1e-3) -> int:
-    """How many of so many bounds may exceed the truth at this confidence, but for a chance of `alarm` at most."""
-    return int(stats.binom.ppf(1 - alarm, times, 1 - confidence))
 
 
 def check_confidence(confidence: float) -> None:
