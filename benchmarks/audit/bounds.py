@@ -14,7 +14,7 @@ from benchmarks.audit.setting import Setting, say
 from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.one_run import audit_release
 from dipriv.auditing.primitives import audit_primitives
-from dipriv.auditing.procedure import publisher
+from dipriv.auditing.procedure import Privatize
 from dipriv.references import Known
 
 EPSILONS = (0.5, 1.0, 2.0)
@@ -34,8 +34,8 @@ def run(setting: Setting) -> dict[str, Any]:
             found[name].append(asdict(one))
             say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
     found["repeated"] = [_repeated(kernel, epsilon, audits) for kernel in KERNELS for epsilon in EPSILONS]
-    doors = (audit_primitives(epsilon, draws=draws, confidence=CONFIDENCE, seed=SEED) for epsilon in EPSILONS)
-    found["doors"] = [asdict(bound) for both in doors for bound in both]
+    primitives = (audit_primitives(epsilon, draws=draws, confidence=CONFIDENCE, seed=SEED) for epsilon in EPSILONS)
+    found["doors"] = [asdict(bound) for both in primitives for bound in both]
     found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
     return found
 
@@ -77,8 +77,8 @@ def _canaries(rows: int) -> list[dict[str, Any]]:
     found = []
     for way, (rows_of, options) in ways.items():
         for kernel in KERNELS:
-            publish = publisher(1.0, kernel=kernel, **options)
-            for bound in audit_release(publish, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
+            release = Privatize(1.0, {"kernel": kernel, **options})
+            for bound in audit_release(release, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
                 found.append({"way": way, "kernel": kernel, **asdict(bound)})
                 say(f"bounds: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
     return found

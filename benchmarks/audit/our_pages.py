@@ -52,8 +52,8 @@ lower.
 
 {_canaries(found["canaries"])}
 
-Planted bugs, each of which the audit refutes in the tests (`tests/unit/test_audit_mutants.py` and
-`test_audit_learning.py`): a kernel with 20% too little noise, a reference fitted on released rows, atoms read from
+Planted bugs, each of which the audit refutes in the tests (`tests/unit/auditing/test_mutants.py` and
+`test_learning.py`): a kernel with 20% too little noise, a reference fitted on released rows, atoms read from
 released rows, a random stream reused between rows, columns or releases, ε given to every column, a reference that is
 learned with too little noise or none.
 """

@@ -87,7 +87,7 @@ def test_a_page_without_parts_and_one_without_judges() -> None:
 def attacked(people: int, epsilon: float | None) -> dict[str, Any]:
     """As `attacks.run` leaves it: so many of 1,000 people, and 100 of 1,000 in the control group."""
     each = np.arange(1000)
-    return attacks.told(compare("linkage", "", each < people, each < 100, 0.95, epsilon))
+    return attacks.as_record(compare("linkage", "", each < people, each < 100, 0.95, epsilon))
 
 
 def test_attacks_have_intervals_and_what_epsilon_allows() -> None:

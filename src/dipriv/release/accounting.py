@@ -41,7 +41,7 @@ class Account:
     @contextmanager
     def spending(self, guarantee: Guarantee, output: str | None = None) -> Iterator[Callable[[int], None]]:
         """Spend ε, then release inside, then say how many rows were released. A failure inside leaves ε spent."""
-        number = self.ledger.enter(self.entry, guarantee.epsilon, guarantee, output)
+        number = self.ledger.reserve(self.entry, guarantee.epsilon, guarantee, output)
         released: list[int] = []
         try:
             yield released.append
