@@ -130,7 +130,7 @@ class Ledger:
         LedgerError : the data set is unknown, or the database failed.
         """
         epsilon = _checked(epsilon, guarantee)
-        if isinstance(release, str):
+        if not isinstance(release, ReleaseRequest):
             with self._database.writing() as connection:
                 return self._spend(connection, release, epsilon, guarantee, output)
         with self._registering() as connection:

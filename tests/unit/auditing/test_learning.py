@@ -108,14 +108,14 @@ def test_no_row_is_replaced_whose_label_would_vanish() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_the_doors_cost_what_is_paid_and_little_less(epsilon: float) -> None:
+def test_primitives_cost_what_is_spent_and_little_less(epsilon: float) -> None:
     counts, choices = audit_primitives(epsilon, draws=1_000_000, confidence=SURE, seed=2)
     assert 0.9 * epsilon < counts.lower < epsilon
     assert 0.75 * epsilon < choices.lower < epsilon
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.75])
-def test_too_little_noise_at_the_doors_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_noise_of_primitives_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     noise: Callable[..., NDArray[np.int64]] = Accountant.noise
     monkeypatch.setattr(
         Accountant, "noise", lambda self, count, scale: np.round(share * noise(self, count, scale)).astype(int)

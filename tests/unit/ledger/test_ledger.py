@@ -130,7 +130,7 @@ def test_a_second_name_for_the_same_table_is_refused(ledger: Ledger) -> None:
     for other in ("others", "new name"):
         words = "known as data set 'people'", "Use the name 'people'"
         refused(BudgetError, *words, call=partial(table, ledger, b"a", other))
-        refused(BudgetError, *words, call=partial(ledger.enter, ReleaseRequest(other, b"a", 1), 1.0, promise()))
+        refused(BudgetError, *words, call=partial(ledger.reserve, ReleaseRequest(other, b"a", 1), 1.0, promise()))
     found = [(dataset.name, dataset.releases) for dataset in ledger.datasets()]
     assert found == [("others", 1), ("people", 1)]  # a refusal registers nothing
 
@@ -168,7 +168,7 @@ def test_names_that_look_the_same_are_the_same(file: Ledger) -> None:
     enter(table(file, b"a", "Zu\u0308rich"))
     assert table(file, b"b", "Z\u00fcrich").known.contents == ((1, b"a"),)
     assert file.dataset("Zu\u0308rich") == file.dataset("Z\u00fcrich")
-    refused(dipriv.InputError, "is a int", call=lambda: file.dataset(3))  # type: ignore[arg-type]
+    refused(dipriv.InputError, "got int", call=lambda: file.dataset(3))  # type: ignore[arg-type]
 
 
 @given(st.text(max_size=150))

@@ -20,7 +20,7 @@ from dipriv.ledger import DatasetState, Ledger
 from tests.unit.ledger.racers import BUDGET, EPSILON, KEY, PROCESSES, PROMISE, SHARE, held_out
 from tests.unit.postgres import Server
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def command(task: str, url: str) -> list[str]:
