@@ -140,7 +140,7 @@ def ledger(folder: Path) -> bytes:
         book.fail(book.reserve("people", 0.5, promise))
         split = dipriv.Split.new(0.25, "id")
         entry = ReleaseRequest("visits", b"f" * 16, 7, frozenset(), split.holdout, split.by, split.key)
-        book.enter(entry, 0.5, promise, "visits.csv")
+        book.reserve(entry, 0.5, promise, "visits.csv")
     return (folder / "ledger.db").read_bytes()
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from dipriv.release.publish import Request, publish
 
 import dipriv
 from dipriv import schema as kinds
 from dipriv.ledger import Ledger
-from dipriv.release.publish import Request, publish
 from dipriv.sources.files import Sink, Source
 
 _SPECIAL = (0.0, -0.0, 1e-300, 5e-324, 1e300, -1e300, 1.7e308, np.nan, np.inf, -np.inf, 2.0**53, 1e15, 0.1)

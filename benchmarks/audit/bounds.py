@@ -14,7 +14,7 @@ from benchmarks.audit.setting import Setting, say
 from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.one_run import audit_release
 from dipriv.auditing.primitives import audit_primitives
-from dipriv.auditing.procedure import publisher
+from dipriv.auditing.procedure import Privatize
 from dipriv.references import Known
 
 EPSILONS = (0.5, 1.0, 2.0)
@@ -77,8 +77,8 @@ def _canaries(rows: int) -> list[dict[str, Any]]:
     found = []
     for way, (rows_of, options) in ways.items():
         for kernel in KERNELS:
-            publish = publisher(1.0, kernel=kernel, **options)
-            for bound in audit_release(publish, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
+            release = Privatize(1.0, {"kernel": kernel, **options})
+            for bound in audit_release(release, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
                 found.append({"way": way, "kernel": kernel, **asdict(bound)})
                 say(f"bounds: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
     return found

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dipriv.release.publish import Request, publish
 
 from dipriv._tables.arrow import distinct_labels
 from dipriv.errors import InputError
 from dipriv.ledger import Ledger
-from dipriv.release.publish import Request, publish
 from dipriv.sources import _untrusted as foreign
 from dipriv.sources import files
 from dipriv.sources.batches import open_source

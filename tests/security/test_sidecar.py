@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dipriv.release.publish import Request, publish
 
 from dipriv.guarantee.sidecar import read_note
-from dipriv.release.publish import Request, publish
 from dipriv.sources.files import NOTE, Sink, Source
 
 NOTES = [

@@ -1,19 +1,19 @@
-"""Evidence that the promise holds, and attacks that show where it does not."""
+"""Privacy auditing: measured lower bounds on ε, exact checks of finite kernels, and attacks with a control group."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dipriv.auditing.results import Attack, Audit, Bound, Exact
+from dipriv.auditing.results import AttackResult, Audit, Bound, Exact
 
 if TYPE_CHECKING:
     from dipriv.auditing.run import audit
 
-__all__ = ["Attack", "Audit", "Bound", "Exact", "audit"]
+__all__ = ["AttackResult", "Audit", "Bound", "Exact", "audit"]
 
 
 def __getattr__(name: str) -> Any:
-    """`audit` is loaded when it is asked for: it needs all that releases tables."""
+    """Import `audit` on first use: it needs everything that releases a table."""
     if name == "audit":
         from dipriv.auditing.run import audit
 

@@ -1,9 +1,9 @@
-"""Canaries: rows of a table that are replaced, each by one of two records that a fair coin picks.
+"""Canaries: rows of a table that are replaced, each by one of two records chosen by a fair coin.
 
-*Extreme* canaries are all of the same two records, far apart: what comes out in their places tells the coins as well as
-the noise of single rows allows. *Distinct* canaries have two records of their own, with numbers that no other row has:
-where one of these turns up anywhere in a release, something was read from rows that are released. Only privatized
-columns are touched, and no label is new: labels may be public.
+*Extreme* canaries share the same two records at opposite ends of each column: the rows released in their places reveal
+the coins as well as the noise on single rows allows. *Distinct* canaries have two records each, with numbers that no
+other row has: if one of these numbers occurs anywhere in a release, released rows were learned from. Only privatized
+columns are changed, and no label is new, because labels may be public.
 """
 
 from __future__ import annotations
@@ -28,21 +28,26 @@ from dipriv.schema import Continuous, Datetime, Discrete, Kind, Mixed
 Places = NDArray[np.intp]
 Numbers = NDArray[Any]
 
-NEAR = 2.0**-20
-"""A new number stands so near above another, as a share of the gap there: little else falls between the two."""
-MOST_NEW, ROWS_PER_NEW = 120, 25
-"""At most so many new values, and not more than one in so many rows, where a column has few levels or no room."""
-COPIES, OFTEN = (1, 2), 1000
-"""Some canaries have a number that 1 or 2 other rows have, or one in 1000 rows: met once more, it may be an atom."""
-MOST_DIGITS = 9
+GAP_SHARE = 2.0**-20
+"""A new number lies above an existing one by this share of the gap to the next."""
+MAX_NEW = 120
+"""New values at most, where a column has few levels or no free steps."""
+ROWS_PER_NEW = 25
+"""There, at most one new value for this many rows."""
+COPIES = (1, 2)
+"""Some canaries share their numbers with this many other rows: a repeated number may be taken for an atom."""
+ROWS_PER_COPY = 1000
+"""Others share their numbers with one in this many rows."""
+MAX_DECIMALS = 9
+"""Steps of reals are rounded to this many decimals."""
 
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """Where the canaries are, and from which cells of each lengthened column their two records are made.
+    """The positions of canaries, and the cells that their two records consist of.
 
-    A lengthened column has the table's own cells and then `new` ones. `fixed` rows are replaced whatever the coins.
-    `numbers` has the new numbers of both records, not-a-number for a canary that has none in a column.
+    `sources` are indices into each column extended by its `new` cells. `fixed` rows are replaced independently of the
+    coins. `numbers` are the new numbers of both records, NaN for a canary without one in a column.
     """
 
     positions: Places = field(repr=False)
@@ -56,7 +61,7 @@ class Canaries:
         return len(self.positions)
 
     def plant(self, table: pa.Table, coins: NDArray[np.bool_]) -> pa.Table:
-        """The table in which each canary is the record that its coin says."""
+        """The table with each canary replaced by the record that its coin chooses."""
         which = coins.astype(np.intp), np.arange(len(self))
         for name, sources in self.sources.items():
             index = np.arange(table.num_rows)
@@ -70,15 +75,15 @@ class Canaries:
 
 
 @dataclass(frozen=True, eq=False)
-class Couple:
-    """Two records, by the row of the table from which each column has its cell."""
+class RecordPair:
+    """Two records; each column's cells are taken from two rows of the table."""
 
     words: str
     rows: Mapping[str, tuple[int, int]] = field(repr=False)
 
 
-def couples_of(table: pa.Table, names: Sequence[str], rng: np.random.Generator) -> list[Couple]:
-    """Records of lowest and highest cells, and of nulls where there are some: all low against all high, and mixed."""
+def record_pairs(table: pa.Table, names: Sequence[str], rng: np.random.Generator) -> list[RecordPair]:
+    """Pairs of the lowest and highest cells, all low against all high and mixed, and of nulls where there are some."""
     whole = tables.read(table)
     ends = {name: ends_of(whole, name).tolist() for name in names}
     missing = {name: row for name in names if (row := _missing(whole, name)) is not None}
@@ -87,7 +92,7 @@ def couples_of(table: pa.Table, names: Sequence[str], rng: np.random.Generator) 
     if width > 2:
         sides |= {tuple(side) for side in rng.integers(0, 2, (2, width)).tolist()}
     found = [
-        Couple(
+        RecordPair(
             "lowest and highest cells",
             {name: (ends[name][side], ends[name][1 - side]) for name, side in zip(names, low, strict=True)},
         )
@@ -95,26 +100,26 @@ def couples_of(table: pa.Table, names: Sequence[str], rng: np.random.Generator) 
     ]
     for side in (0, 1) if missing else ():
         rows = {name: (missing.get(name, ends[name][1 - side]), ends[name][side]) for name in names}
-        found.append(Couple("nulls, lowest and highest cells", rows))
+        found.append(RecordPair("nulls, lowest and highest cells", rows))
     return found
 
 
-def extremes(positions: Places, couples: Sequence[Couple]) -> Canaries:
-    """Canaries of these couples in turn."""
-    turn = np.arange(len(positions)) % len(couples)
-    names = couples[0].rows
-    return Canaries(positions, {name: np.array([couple.rows[name] for couple in couples]).T[:, turn] for name in names})
+def extremes(positions: Places, pairs: Sequence[RecordPair]) -> Canaries:
+    """Canaries at these positions that use the pairs in turn."""
+    turn = np.arange(len(positions)) % len(pairs)
+    names = pairs[0].rows
+    return Canaries(positions, {name: np.array([pair.rows[name] for pair in pairs]).T[:, turn] for name in names})
 
 
 def distinct(
     table: pa.Table, names: Sequence[str], count: int, rng: np.random.Generator, *, crowded: bool = True
 ) -> Canaries | None:
-    """At most so many canaries with numbers of their own; None where no column has room for any.
+    """At most `count` canaries with numbers of their own; None where no column has room for any.
 
-    With `crowded`, some have new values in columns of few levels, or beyond the largest: a schema may refuse them.
+    With `crowded`, some get new values in columns of few levels or beyond the largest value, which a schema may refuse.
     """
     whole, rows = tables.read(table), table.num_rows
-    most = min(MOST_NEW, rows // ROWS_PER_NEW) if crowded else 0
+    most = min(MAX_NEW, rows // ROWS_PER_NEW) if crowded else 0
     smooth = {name: free for name in names if len(free := _near_others(whole, name)) > 1}
     others = {name: free for name in names if name not in smooth and len(free := _steps(whole, name, rng, most)) > 1}
     values = {name: rng.permutation(free)[: 2 * count] for name, free in (smooth | others).items()}
@@ -143,7 +148,7 @@ def distinct(
 
 def _copies(count: int, rows: int) -> NDArray[np.int64]:
     """How many other rows repeat each canary's two records: none for half of the canaries."""
-    kinds = sorted({*COPIES, max(1, -(-rows // OFTEN) - 1)})
+    kinds = sorted({*COPIES, max(1, -(-rows // ROWS_PER_COPY) - 1)})
     copies = np.zeros(count, dtype=np.int64)
     for place, each in enumerate(kinds):
         room = rows // 4 // len(kinds) // (2 * each)
@@ -165,7 +170,7 @@ def lower_half(table: Table, name: str) -> Places:
 
 
 def _in_order(table: Table, name: str) -> Places:
-    """The rows that have a value, by these."""
+    """The rows with a value, sorted by it."""
     cells = _as_cells(table, name)
     there = np.arange(len(cells)) if cells.missing is None else np.flatnonzero(cells.missing == PRESENT)
     return np.asarray(there[np.argsort(cells.values[there], kind="stable")])
@@ -184,18 +189,18 @@ def _as_cells(table: Table, name: str) -> ColumnValues:
 
 
 def _near_others(table: Table, name: str) -> Numbers:
-    """For a column of reals: a number just above each of its numbers, far below the next."""
+    """For a column of reals: a number just above each of its numbers."""
     storage = table.column(name).storage
     if storage.family != "real" or not isinstance(infer_kind(storage, table.cells(name)), Continuous | Mixed):
         return np.zeros(0)
     values = np.unique(table.cells(name).present)
     low, high = values[:-1], values[1:]
-    near = np.maximum(low + (0.5 * high - 0.5 * low) * (2 * NEAR), np.nextafter(low, high)).astype(values.dtype)
+    near = np.maximum(low + (0.5 * high - 0.5 * low) * (2 * GAP_SHARE), np.nextafter(low, high)).astype(values.dtype)
     return np.asarray(near[near < high])
 
 
 def _steps(table: Table, name: str, rng: np.random.Generator, most: int) -> Numbers:
-    """For a column of steps or levels: free steps between its values, or a few between and beyond them."""
+    """For a column of steps or levels: free steps between its values, or up to `most` between and beyond them."""
     storage = table.column(name).storage
     cells = table.cells(name) if storage.family in ("integer", "real", "temporal") else ColumnValues(np.zeros(0))
     values = np.unique(cells.present)
@@ -203,7 +208,7 @@ def _steps(table: Table, name: str, rng: np.random.Generator, most: int) -> Numb
         return values[:0]
     step = _step_of(infer_kind(storage, cells), storage)
     between = values[:0] if step is None else _stepped(values[:-1], values[1:], step)
-    if len(between) >= MOST_NEW:
+    if len(between) >= MAX_NEW:
         return between
     fine = step or (1 if values.dtype.kind in "iu" else float(np.diff(values).min()) / 2)
     between = rng.permutation(_stepped(values[:-1], values[1:], fine))[: most // 2]
@@ -219,9 +224,9 @@ def _step_of(kind: Kind, storage: Storage) -> int | float | None:
 
 
 def _stepped(values: Numbers, below: Numbers | None, step: int | float, steps: Any = 1) -> Numbers:
-    """So many steps above each value, where the type can hold that and it is `below` the next."""
+    """Values `steps` steps above each value, where the type can hold them and they are `below` the next value."""
     if values.dtype.kind == "f":
-        above = np.round(values.astype(np.float64) + step * steps, MOST_DIGITS).astype(values.dtype)
+        above = np.round(values.astype(np.float64) + step * steps, MAX_DECIMALS).astype(values.dtype)
     else:
         info = np.iinfo(values.dtype)
         wide = [int(value) + int(step) * int(more) for value, more in np.broadcast(values, steps)]

@@ -1,7 +1,7 @@
-"""The ε that a finite kernel truly spends, from its integers alone: no draw, and no rounding that is in our favour.
+"""The exact ε of a finite kernel, computed from its integer weights: no sampling, and rounding only upwards.
 
-Where cells go through a matrix of whole numbers, the chance of every outcome is a fraction, and the largest ratio of
-two chances of one outcome is e to the ε of the kernel. The checks that kernels make of themselves are not used here.
+Where cells go through a transition matrix of integers, the probability of every outcome is a fraction, and the largest
+ratio of two probabilities of one outcome is e^ε. The checks that kernels make of themselves are not used here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dipriv.release.fitting import FittedMechanism
 
 
 def exact_epsilon(fitted: FittedMechanism, epsilon: float | None = None) -> tuple[Exact, ...]:
-    """The exact ε of each column whose kernel is finite, and of a whole row if all are; nothing for noise on reals.
+    """The exact ε of each column with a finite kernel, and of a row if all are finite; nothing for noise on reals.
 
-    A column is compared with its part of ε, a row with `epsilon`, the claim, by default that of the kernel.
+    A column is compared with its part of ε, a row with `epsilon`, the claim; the default is the ε of the kernel.
     """
     claimed = fitted.kernel.epsilon if epsilon is None else epsilon
     mechanism = compose([column.codec for column in fitted.columns], fitted.reference, fitted.kernel, fitted.order)
@@ -35,46 +35,46 @@ def exact_epsilon(fitted: FittedMechanism, epsilon: float | None = None) -> tupl
     of_v = [column.name for column in fitted.columns for _ in range(column.codec.dims)]
     found = [matrix and (largest_ratio(matrix[0]), matrix[1]) for matrix in _matrices(mechanism, len(of_v))]
     if len(found) == 1:
-        return tuple(Exact(f"column {of_v[0]!r}", claimed, smallest_exponent(one[0])) for one in found if one)
+        return tuple(Exact(f"column {of_v[0]!r}", claimed, smallest_exponent(each[0])) for each in found if each)
     names = (of_v[position] for position in fitted.order)
     each = tuple(
-        Exact(f"column {name!r}", _rounded_up(one[1]), smallest_exponent(one[0]))
-        for name, one in zip(names, found, strict=True)
-        if one
+        Exact(f"column {name!r}", _rounded_up(ratio[1]), smallest_exponent(ratio[0]))
+        for name, ratio in zip(names, found, strict=True)
+        if ratio
     )
     if None in found:
         return each
     together: Fraction | None = Fraction(1)
-    for one in found:
-        together = None if one is None or one[0] is None or together is None else together * one[0]
+    for ratio in found:
+        together = None if ratio is None or ratio[0] is None or together is None else together * ratio[0]
     return (*each, Exact("a row, all columns", claimed, smallest_exponent(together)))
 
 
 def largest_ratio(weights: Sequence[Sequence[int]]) -> Fraction | None:
-    """Over outcomes, of the largest chance to the smallest; None where some row can have an outcome and another not."""
+    """The largest ratio of two probabilities of one outcome; None if only some of the rows can have an outcome."""
     totals = [sum(row) for row in weights]
-    largest = Fraction(1)
+    ratio = Fraction(1)
     for outcome in range(len(weights[0])):
-        chances = [Fraction(row[outcome], total) for row, total in zip(weights, totals, strict=True)]
-        most, least = max(chances), min(chances)
-        if most and not least:
+        probabilities = [Fraction(row[outcome], total) for row, total in zip(weights, totals, strict=True)]
+        high, low = max(probabilities), min(probabilities)
+        if high and not low:
             return None
-        if most:
-            largest = max(largest, most / least)
-    return largest
+        if high:
+            ratio = max(ratio, high / low)
+    return ratio
 
 
 def joint_ratio(kernel: JointKernel) -> Fraction | None:
-    """A/B, if there are flips of both weights; None where the tables that are drawn from give another law."""
+    """A/B, if there are flips of both weights; None if the sampling tables have another distribution."""
     law = kernel._tables.law
-    if law.inside < law.outside or law.outside < 1 or not _draws_what_it_says(law):
+    if law.inside < law.outside or law.outside < 1 or not _samples_its_weights(law):
         return None
     some_outside = law.limit < sum(weight * size for weight, size in law.classes)
     return Fraction(law.inside, law.outside) if law.limit >= 0 and some_outside else Fraction(1)
 
 
 def smallest_exponent(ratio: Fraction | None) -> float:
-    """The smallest double f with ratio <= e^f, decided exactly: f exceeds a claim just if the ratio does e to it."""
+    """The smallest double f with ratio <= e^f, decided exactly: f exceeds a claim iff the ratio exceeds e^claim."""
     if ratio is None:
         return math.inf
     with localcontext(prec=60):
@@ -88,7 +88,7 @@ def smallest_exponent(ratio: Fraction | None) -> float:
 
 
 def is_at_most_exp(ratio: Fraction, f: float) -> bool:
-    """Whether ratio <= e^f: with as many digits as it takes, for e to a rational other than 0 is no rational."""
+    """Whether ratio <= e^f. Enough digits always decide it, since e to a rational other than 0 is irrational."""
     if f == 0:
         return ratio <= 1
     digits = 40
@@ -115,10 +115,10 @@ def _matrices(mechanism: Mechanism, width: int) -> list[tuple[Sequence[Sequence[
     return [None] * width
 
 
-def _draws_what_it_says(law: FlipDistribution) -> bool:
-    """Whether the digits that flips are drawn by are those of a law that gives each z the weight A or B.
+def _samples_its_weights(law: FlipDistribution) -> bool:
+    """Whether the digits by which flips are drawn are those of a distribution with weight A or B for each z.
 
-    The total weight of all ways to go on is counted anew, from the last class backwards.
+    The total weight of all continuations is computed independently, from the last class backwards.
     """
     classes, limit = law.classes, law.limit
     left = [sum(weight * size for weight, size in classes[j:]) for j in range(len(classes) + 1)]

@@ -1,4 +1,4 @@
-"""Intervals that hold for every sample size: nothing here is an approximation for many draws."""
+"""Exact confidence intervals: valid for every sample size, without asymptotic approximation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from scipy import stats
 
+from dipriv.errors import InputError
+
 
 @dataclass(frozen=True)
 class Rate:
-    """Hits among independent tries, with the exact (Clopper-Pearson) interval for their chance."""
+    """Successes in independent trials, with the exact (Clopper-Pearson) interval for their probability."""
 
     hits: int
     tries: int
@@ -40,22 +42,22 @@ class Estimate:
 
 
 def at_least(hits: int, tries: int, confidence: float) -> float:
-    """A chance that the true one is not below, with this confidence, whatever it is."""
+    """The one-sided Clopper-Pearson lower confidence limit of a probability."""
     return float(stats.beta.ppf(1 - confidence, hits, tries - hits + 1)) if hits else 0.0
 
 
-def difference(one: Rate, other: Rate) -> Estimate:
-    """One rate less the other: each end is safe because both of its rates are, with half of the error each."""
-    confidence = min(one.confidence, other.confidence)
+def difference(rate: Rate, control: Rate) -> Estimate:
+    """The difference of two rates; by the union bound each limit uses half of the error for each rate."""
+    confidence = min(rate.confidence, control.confidence)
     half = (1 + confidence) / 2
-    one, other = Rate(one.hits, one.tries, half), Rate(other.hits, other.tries, half)
-    return Estimate(one.value - other.value, one.lower - other.upper, one.upper - other.lower, confidence)
+    rate, control = Rate(rate.hits, rate.tries, half), Rate(control.hits, control.tries, half)
+    return Estimate(rate.value - control.value, rate.lower - control.upper, rate.upper - control.lower, confidence)
 
 
 def epsilon_of_draws(hits: int, tries: int, other_hits: int, other_tries: int, confidence: float) -> float:
-    """A lower bound on ε from one event, drawn in two neighbouring worlds: ln of the ratio of its chances, at least.
+    """A lower confidence limit of ln(P(event) / P'(event)), from draws under two neighbouring datasets.
 
-    The event must have been chosen before these draws. ε-privacy says P(event) <= e^ε P'(event).
+    It bounds ε from below, since ε-DP means P(event) <= e^ε P'(event). The event must be chosen before these draws.
     """
     half = (1 + confidence) / 2
     likely = at_least(hits, tries, half)
@@ -64,10 +66,16 @@ def epsilon_of_draws(hits: int, tries: int, other_hits: int, other_tries: int, c
 
 
 def epsilon_of_guesses(correct: int, guesses: int, confidence: float) -> float:
-    """A lower bound on ε from one run: fair coins chose the canary rows, and so many guesses of them are correct.
+    """A lower bound on ε from one run in which fair coins chose the canary records, from the number of correct guesses.
 
-    Under ε-privacy the number of correct guesses is at most, in distribution, binomial with chance e^ε / (e^ε + 1)
-    (Steinke, Nasr, Jagielski 2023, Theorem 5.2 with δ = 0), whatever the guesses depend on.
+    Under ε-DP that number is stochastically dominated by a binomial variable with success probability e^ε / (e^ε + 1)
+    (Steinke, Nasr, Jagielski 2023, Theorem 5.2 with δ = 0), no matter what the guesses depend on.
     """
     chance = at_least(correct, guesses, confidence)
     return max(0.0, math.log(chance / (1 - chance))) if 0 < chance < 1 else 0.0
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise InputError unless the confidence is between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence={confidence!r} is not between 0 and 1.", "Use a confidence such as 0.95.")

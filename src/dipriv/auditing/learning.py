@@ -1,8 +1,9 @@
-"""What is learned from a table: nothing of rows that are only to be released, and of the others no more than ε allows.
+"""Audit of what the reference and the codecs learn from the table.
 
-Reference and codecs are looked at as an attacker may who has them: by the ranks of probes, rows that are fixed before.
-Where rows must have no say, all of them are replaced and the same bits drawn again: every rank must stay as it is.
-Where they may have some, one row is one of two records, and fits with bits of their own tell these apart, or do not.
+The attacker has the fitted reference and codecs, and observes the ranks of fixed probe rows under them. If released
+rows must not be learned from, all of them are replaced and the fit is repeated with the same random bits: every rank
+must stay the same. If they may be learned from under ε, one row is one of two records (neighbouring datasets), and
+repeated fits with independent random bits give a lower bound on ε.
 """
 
 from __future__ import annotations
@@ -16,45 +17,51 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
+from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import source
 from dipriv._tables import frames as tables
-from dipriv.auditing.canaries import couples_of, ends_of, extremes, lower_half
+from dipriv.auditing.canaries import ends_of, extremes, lower_half, record_pairs
 from dipriv.auditing.events import best_event, learn, shapes_of
 from dipriv.auditing.intervals import epsilon_of_draws
-from dipriv.auditing.mechanism import Progress
 from dipriv.auditing.neighbours import ranks
-from dipriv.auditing.procedure import Publish, ReleasedTable
+from dipriv.auditing.procedure import ReleasedTable, ReleaseProcedure
 from dipriv.auditing.results import Bound, Exact
 from dipriv.errors import InputError
 from dipriv.schema import Schema
 
-MOST_ROWS, PROBES = 500, 16
-"""Tables that are fitted again and again are no larger; so many of their rows are probes."""
-MOST_FITS, FEWEST_FITS, FITS_OF_ALL_COLUMNS = 120, 40, 360
-"""In each of two worlds: the first half to choose an event by, the other to count it."""
-LARGEST_SEED = 2**63
+MAX_ROWS = 500
+"""The largest table that is fitted repeatedly."""
+N_PROBES = 16
+"""Rows of the table among the probes."""
+MAX_FITS = 120
+"""Fits under each of two neighbouring datasets: the first half to choose an event, the second to count it."""
+MIN_FITS = 40
+"""The smallest number of such fits."""
+FITS_TIMES_COLUMNS = 360
+"""In between, the number of fits is this divided by the number of columns."""
+MAX_SEED = 2**63
 Rows: TypeAlias = NDArray[np.intp]
 
 
-def audit_untouched(publish: Publish, table: pa.Table, epsilon: float, rng: np.random.Generator) -> Exact:
-    """Whether reference and codecs stay as they are, to the last digit, when every released row is replaced.
+def audit_independence(release: ReleaseProcedure, table: pa.Table, epsilon: float, rng: np.random.Generator) -> Exact:
+    """Whether reference and codecs stay the same, to the last digit, when every released row is replaced.
 
-    Rows that are held out have lower cells only: whatever is known of higher ones is known from released rows. Labels
-    of text columns are public: none of them vanishes.
+    Held-out rows get values of the lower half only, so any knowledge of higher values comes from released rows. The
+    labels of text columns are public: each of them stays in the table.
     """
-    seed = int(rng.integers(LARGEST_SEED))
-    plan = publish(table, seed)
-    names, held = plan.data.column_names, np.setdiff1d(np.arange(table.num_rows), plan.rows)
-    low = _with(table, names, held, lower_half, rng)
+    seed = int(rng.integers(MAX_SEED))
+    first = release(table, seed)
+    names, held_out = first.data.column_names, np.setdiff1d(np.arange(table.num_rows), first.row_positions)
+    low = _replaced(table, names, held_out, lower_half, rng)
     try:
-        before = publish(low, seed)
+        before = release(low, seed)
     except InputError:  # too little to learn from
-        low, before = table, plan
-    other = _with(low, names, plan.rows, ends_of, rng)
-    after = publish(other, seed)
-    probes = pa.concat_tables([_some(table, rng), _some(other, rng)])
+        low, before = table, first
+    changed = _replaced(low, names, first.row_positions, ends_of, rng)
+    after = release(changed, seed)
+    probes = pa.concat_tables([_sample(table, rng), _sample(changed, rng)])
     same = (
-        np.array_equal(before.rows, after.rows)
+        np.array_equal(before.row_positions, after.row_positions)
         and _schema(before) == _schema(after)
         and np.array_equal(_ranks(before, probes), _ranks(after, probes), equal_nan=True)
     )
@@ -62,100 +69,106 @@ def audit_untouched(publish: Publish, table: pa.Table, epsilon: float, rng: np.r
 
 
 def audit_learning(
-    publish: Publish,
+    release: ReleaseProcedure,
     table: pa.Table,
     claimed: float,
     *,
     confidence: float = 0.95,
     fits: int | None = None,
     rng: np.random.Generator,
-    progress: Progress = None,
+    progress: Progress = no_progress,
 ) -> Bound | None:
-    """A lower bound on the ε of what is learned from a row; None where every row is the only one with some label.
+    """A lower bound on the ε of learning, from repeated fits under two neighbouring datasets.
 
-    If rows are held out to be learned from, they must be the same ones in all releases: `publish` with a fixed split.
-    It is far below ε where noise is as it should be, for fits are few; noise that is missing or of no account shows.
+    Rows that are held out for learning must be the same ones in all fits, so `release` needs a fixed split. With
+    correct noise the bound is far below ε, because fits are few. It detects missing or negligible noise. The result is
+    None if every row is the only one with some label, so that none can be replaced.
     """
-    few = _some(table, rng)
-    plan = publish(few, int(rng.integers(LARGEST_SEED)))
-    names, held = plan.data.column_names, np.setdiff1d(np.arange(few.num_rows), plan.rows)
-    place = _with_common_labels(few, names, held if len(held) else plan.rows)
-    if place is None:
+    small = _sample(table, rng)
+    first = release(small, int(rng.integers(MAX_SEED)))
+    names, held_out = first.data.column_names, np.setdiff1d(np.arange(small.num_rows), first.row_positions)
+    position = _replaceable(small, names, held_out if len(held_out) else first.row_positions)
+    if position is None:
         return None
-    canary = extremes(np.array([place]), [couples_of(few, names, rng)[0]])
-    worlds = [canary.plant(few, np.array([coin])) for coin in (False, True)]
-    probes = pa.concat_tables([*(world.slice(place, 1) for world in worlds), few.slice(0, PROBES)])
-    count = fits or usual_fits(len(names))
-    seen: list[list[FloatArray]] = [[], []]
+    canary = extremes(np.array([position]), [record_pairs(small, names, rng)[0]])
+    d, d_prime = (canary.plant(small, np.array([coin])) for coin in (False, True))
+    probes = pa.concat_tables([d.slice(position, 1), d_prime.slice(position, 1), small.slice(0, N_PROBES)])
+    count = fits or default_fits(len(names))
+    observed: tuple[list[FloatArray], list[FloatArray]] = [], []
     for number in range(count):
-        for world, found in zip(worlds, seen, strict=True):
-            found.append(_ranks(publish(world, int(rng.integers(LARGEST_SEED))), probes).ravel())
-        if progress is not None:
-            progress((number + 1) / count)
-    one, other = (np.stack(found) for found in seen)
-    return _bound(one, other, claimed, confidence)
+        for dataset, ranks_of_probes in zip((d, d_prime), observed, strict=True):
+            ranks_of_probes.append(_ranks(release(dataset, int(rng.integers(MAX_SEED))), probes).ravel())
+        progress("refitting the reference", number + 1, count)
+    return _bound(np.stack(observed[0]), np.stack(observed[1]), claimed, confidence)
 
 
-def usual_fits(columns: int) -> int:
-    """How many fits there are in each world: fewer for many columns, which take long."""
-    return int(np.clip(FITS_OF_ALL_COLUMNS // columns, FEWEST_FITS, MOST_FITS))
+def default_fits(n_columns: int) -> int:
+    """The number of fits under each dataset; fewer for many columns, because these take longer."""
+    return int(np.clip(FITS_TIMES_COLUMNS // n_columns, MIN_FITS, MAX_FITS))
 
 
-def _bound(one: FloatArray, other: FloatArray, claimed: float, confidence: float) -> Bound:
-    """A score is learned from a quarter of the fits, its threshold from another, and both are counted in the rest."""
-    quarter = len(one) // 4
+def _bound(d: FloatArray, d_prime: FloatArray, claimed: float, confidence: float) -> Bound:
+    """A score is learned from a quarter of the fits, its threshold from another; the event is counted in the rest."""
+    quarter = len(d) // 4
     first, second, last = slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None)
-    features = np.flatnonzero((one[first] != one[first][0]).any(axis=0) | (other[first] != one[first][0]).any(axis=0))
-    best, event, side = -math.inf, None, 0
+    features = np.flatnonzero((d[first] != d[first][0]).any(axis=0) | (d_prime[first] != d[first][0]).any(axis=0))
+    best, event, swap = -math.inf, None, False
     for shape in shapes_of((tuple(features.tolist()),)) if len(features) else []:
-        score = learn(one[first], other[first], shape)
-        for turn, (likely, rare) in enumerate(((one, other), (other, one))):
-            foreseen, found = best_event(score.turned() if turn else score, likely[second], rare[second])
-            if foreseen > best:
-                best, event, side = foreseen, found, turn
-    worlds = (one[last], other[last]) if side == 0 else (other[last], one[last])
-    hits = [0, 0] if event is None else [event.hits(world) for world in worlds]
-    lower = epsilon_of_draws(hits[0], len(worlds[0]), hits[1], len(worlds[1]), confidence)
-    words = f"ranks of fixed rows: {hits[0]} of {len(worlds[0])} fits against {hits[1]} of {len(worlds[1])}"
-    return Bound("what is learned from a row", claimed, lower, confidence, len(one) + len(other), words)
+        score = learn(d[first], d_prime[first], shape)
+        for swapped, (likely, rare) in ((False, (d, d_prime)), (True, (d_prime, d))):
+            expected, found = best_event(score.negated() if swapped else score, likely[second], rare[second])
+            if expected > best:
+                best, event, swap = expected, found, swapped
+    counted = (d_prime[last], d[last]) if swap else (d[last], d_prime[last])
+    hits = [0, 0] if event is None else [event.hits(rows) for rows in counted]
+    lower = epsilon_of_draws(hits[0], len(counted[0]), hits[1], len(counted[1]), confidence)
+    words = f"ranks of fixed rows: {hits[0]} of {len(counted[0])} fits against {hits[1]} of {len(counted[1])}"
+    return Bound("what is learned from a row", claimed, lower, confidence, len(d) + len(d_prime), words)
 
 
-def _schema(published: ReleasedTable) -> Schema | None:
-    """Levels, atoms, steps and bounds, as they are told with a release."""
-    return None if published.fitted is None else published.fitted.schema
+def _schema(released: ReleasedTable) -> Schema | None:
+    """Levels, atoms, steps and bounds, as a release publishes them."""
+    return None if released.fitted is None else released.fitted.schema
 
 
-def _ranks(published: ReleasedTable, probes: pa.Table) -> FloatArray:
+def _ranks(released: ReleasedTable, probes: pa.Table) -> FloatArray:
     """Where the probes stand by what was learned, their places inside levels always the same."""
-    if published.fitted is None:
+    if released.fitted is None:
         return np.zeros((probes.num_rows, 1))
-    return ranks(published.fitted, tables.read(probes), source(0))
+    return ranks(released.fitted, tables.read(probes), source(0))
 
 
-def _with(
-    table: pa.Table, names: list[str], rows: Rows, cells: Callable[[tables.Table, str], Rows], rng: np.random.Generator
+def _replaced(
+    table: pa.Table,
+    names: list[str],
+    rows: Rows,
+    sources: Callable[[tables.Table, str], Rows],
+    rng: np.random.Generator,
 ) -> pa.Table:
-    """The table in which these rows have, column by column, any of these rows' cells; the first of each label stays."""
+    """The table with the cells of these rows replaced by those of random rows out of `sources(table, name)`.
+
+    The first row of each label keeps it, so that no label vanishes.
+    """
     whole = tables.read(table)
     for name in names:
         is_label = whole.column(name).storage.family == "label"
         moved = np.setdiff1d(rows, _first_of_labels(whole.array(name))) if is_label else rows
         index = np.arange(table.num_rows)
-        index[moved] = rng.choice(cells(whole, name), len(moved))
+        index[moved] = rng.choice(sources(whole, name), len(moved))
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), table.column(name).take(pa.array(index)))
     return table
 
 
-def _some(table: pa.Table, rng: np.random.Generator) -> pa.Table:
-    """The table, or some of its rows where it has many."""
-    if table.num_rows <= MOST_ROWS:
+def _sample(table: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """The table, or a random sample of its rows where it is large."""
+    if table.num_rows <= MAX_ROWS:
         return table
-    return table.take(pa.array(rng.choice(table.num_rows, MOST_ROWS, replace=False)))
+    return table.take(pa.array(rng.choice(table.num_rows, MAX_ROWS, replace=False)))
 
 
-def _with_common_labels(table: pa.Table, names: list[str], rows: Rows) -> int | None:
-    """One of these rows that can be replaced without a label vanishing, if there is one."""
+def _replaceable(table: pa.Table, names: list[str], rows: Rows) -> int | None:
+    """The first of these rows whose labels all occur in other rows as well; None if there is none."""
     whole = tables.read(table)
     common = np.ones(table.num_rows, dtype=bool)
     for name in names:

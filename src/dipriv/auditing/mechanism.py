@@ -1,12 +1,12 @@
-"""A measured lower bound on the ε of a fitted mechanism: how well the best event tells two neighbouring worlds apart.
+"""Lower bound on ε from a distinguishing event between two neighbouring datasets (as in DP-Sniper, StatDP).
 
-The worlds and the event come from a pilot; then they are fixed, and fresh draws of both worlds give the bound. So it
-holds with its confidence whatever the pilot found, and a pilot that chose badly only makes it smaller.
+A pilot chooses the datasets and the event. They are then fixed, and fresh draws under both datasets give the bound. It
+holds with its confidence no matter what the pilot chose; a bad choice only makes it smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
+from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Bits, Seed, source
 from dipriv.auditing.events import (
-    FINE,
+    FINE_BINS,
     Event,
     Learner,
     Shape,
@@ -26,68 +27,90 @@ from dipriv.auditing.events import (
     cuts_of,
     dependence,
     learn,
-    learn_alike,
+    learn_shared,
     pairs_of,
     shapes_of,
     strengths,
 )
-from dipriv.auditing.intervals import epsilon_of_draws
-from dipriv.auditing.neighbours import BLOCKS, Records, World, draw, draw_all, draw_records, records_of, views_of
-from dipriv.auditing.results import Bound
+from dipriv.auditing.intervals import check_confidence, epsilon_of_draws
+from dipriv.auditing.neighbours import (
+    BLOCKS,
+    NeighbouringDatasets,
+    Records,
+    draw,
+    draw_pair,
+    draw_records,
+    records_of,
+    views_of,
+)
+from dipriv.auditing.results import ROWS, Bound
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.release.fitting import FittedMechanism
 
-Progress: TypeAlias = Callable[[float], None] | None
-Way: TypeAlias = tuple[Learner, ...]
-"""Scores among which more draws choose."""
+Learners: TypeAlias = tuple[Learner, ...]
+"""Ways to learn a score for the same features; the best of them is chosen with more draws."""
 
-FEWEST_DRAWS = 10_000
-TWO, FEW, COARSEST, MOST_PAIRS, SHORT_LIST, OPPOSITES = 2, 8, 8, 66, 3, 3
+MIN_DRAWS = 10_000
+"""The smallest number of draws of an audit."""
+MIN_PILOT_DRAWS = 2000
+"""The smallest number of draws of each round of the pilot but the first."""
+TWO_BINS = 2
+"""Low and high ranks: a score that needs no learning."""
+COARSE_BINS = 8
+"""Bins of a feature in a score that is learned reliably from few draws, and in the first round of the pilot."""
+MAX_PAIRS = 66
+"""Pairs of features of a view in the first round."""
+SHORT_LIST = 3
+"""Candidates that each round passes to the next."""
+MAX_OPPOSITES = 3
+"""Pairs of opposite corners among the candidates."""
 BY_CHANCE = 25.0
-"""Calls that differ by more than so many times what independent rows would make them differ share bits among rows."""
-CLEARLY = 0.3
-"""A block has a known row beside the other: it is worth its draws only if it promises more by so much."""
+"""If the variance between calls exceeds this times the i.i.d. variance, rows of a call share random bits."""
+BLOCK_MARGIN = 0.3
+"""A block is chosen only if its expected bound is larger by this than that of a single row."""
+PILOT_SHARE = 0.4
+"""Share of the work that the pilot takes, for the progress callback."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Two neighbouring worlds of a mechanism, and an event that is likelier in the first than in the second."""
+class AuditPlan:
+    """Neighbouring datasets of a mechanism, and an event that is more probable under D than under D'."""
 
     fitted: FittedMechanism = field(repr=False)
     records: Records = field(repr=False)
-    one: World
-    other: World
+    pair: NeighbouringDatasets
     event: Event = field(repr=False)
 
-    def measure(self, epsilon: float, draws: int, confidence: float, bits: Bits, progress: Progress = None) -> Bound:
-        """The bound from fresh draws, half of them in each world (Clopper-Pearson, half of the error for each)."""
+    def measure(
+        self, epsilon: float, draws: int, confidence: float, bits: Bits, progress: Progress = no_progress
+    ) -> Bound:
+        """The bound from fresh draws, half of them under each dataset (Clopper-Pearson, half of the error for each)."""
         hits, tries = [0, 0], [0, 0]
-        for side, world in enumerate((self.one, self.other)):
-            for (rows,) in draw(self.fitted, self.records, [world], draws // 2, bits.child(f"world {side}"), 1):
+        for side, dataset in enumerate((self.pair.d, self.pair.d_prime)):
+            for (rows,) in draw(self.fitted, self.records, [dataset], draws // 2, bits.child(f"world {side}"), 1):
                 hits[side] += self.event.hits(rows)
                 tries[side] += len(rows)
-                if progress is not None:
-                    progress(min(1.0, sum(tries) / draws))
+                progress("drawing rows", min(1.0, sum(tries) / draws), 1.0)
         lower = epsilon_of_draws(hits[0], tries[0], hits[1], tries[1], confidence)
-        return Bound("released rows", epsilon, lower, confidence, sum(tries), self.words)
+        return Bound(ROWS, epsilon, lower, confidence, sum(tries), self.words)
 
     @property
     def words(self) -> str:
-        """Which worlds, and by what they are told apart: no cell of any table is in it."""
-        one, other = (self.records.words[world.rows[-1]] for world in (self.one, self.other))
-        block = "" if self.one.layout == "alone" else f", beside a known row ({self.one.layout})"
-        return f"{one} against {other}{block}, by {_in_words(self.event.score.shape, self.fitted)}"
+        """The datasets and the features of the event, without any cell of a table."""
+        d, d_prime = (self.records.words[dataset.rows[-1]] for dataset in (self.pair.d, self.pair.d_prime))
+        layout = self.pair.layout
+        block = "" if layout == "alone" else f", beside a known row ({layout})"
+        return f"{d} against {d_prime}{block}, by {_in_words(self.event.score.shape, self.fitted)}"
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
-    """What tells the first of two worlds from the second, and about the bound that it promises."""
+class Candidate:
+    """Neighbouring datasets, ways to learn a score for them, and the bound to expect."""
 
-    promise: float
-    one: World
-    other: World
-    way: Way = field(repr=False)
+    expected: float
+    pair: NeighbouringDatasets
+    learners: Learners = field(repr=False)
 
 
 def audit_rows(
@@ -97,149 +120,171 @@ def audit_rows(
     draws: int = 2_000_000,
     confidence: float = 0.95,
     seed: Seed = None,
-    progress: Progress = None,
+    progress: Progress = no_progress,
 ) -> Bound:
-    """A lower bound on the ε of released rows, against the claim `epsilon`, that holds with this confidence."""
+    """A lower bound on the ε of released rows, given the fitted mechanism.
+
+    Parameters
+    ----------
+    fitted : the mechanism under audit.
+    epsilon : the claim for a row.
+    draws : released rows to draw.
+    confidence : of the bound.
+    seed : of all draws.
+    progress : called with what is being done and the share of it that is done.
+
+    Returns
+    -------
+    The bound, with a description of the event.
+
+    Raises
+    ------
+    InputError : an argument is out of its range.
+    """
     epsilon = check_epsilon(epsilon)
-    if draws < FEWEST_DRAWS:
-        raise InputError(f"draws is {draws}; an audit needs at least {FEWEST_DRAWS}.", "Allow more draws.")
+    if draws < MIN_DRAWS:
+        raise InputError(f"draws is {draws}; an audit needs at least {MIN_DRAWS}.", "Allow more draws.")
     check_confidence(confidence)
-    tell = progress or (lambda done: None)
     bits = source(seed)
     plan = plan_audit(fitted, draws, bits.child("pilot"))
-    tell(0.4)
-    return plan.measure(epsilon, draws, confidence, bits.child("measure"), lambda done: tell(0.4 + 0.6 * done))
+    progress("drawing rows", PILOT_SHARE, 1.0)
+
+    def after_pilot(what: str, done: float, total: float | None) -> None:
+        progress(what, PILOT_SHARE + (1 - PILOT_SHARE) * done, total)
+
+    return plan.measure(epsilon, draws, confidence, bits.child("measure"), after_pilot)
 
 
-def check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r} is not between 0 and 1.", "Use a confidence such as 0.95.")
-
-
-def plan_audit(fitted: FittedMechanism, draws: int, bits: Bits) -> Plan:
-    """The worlds and the event that promise the largest bound, by three rounds: all records, some, and the last few."""
+def plan_audit(fitted: FittedMechanism, draws: int, bits: Bits) -> AuditPlan:
+    """The datasets and the event with the largest expected bound, in three rounds: all records, some, the last few."""
     records = records_of(fitted, bits.child("records"))
-    alone, dependent = _best_alone(fitted, records, draws, bits)
-    beside, *others = _blocks(fitted, records, alone[0], draws, bits)
-    last = alone + [block for block in (beside, *others) if block.promise > alone[0].promise]
-    if dependent:  # the rows of a call share bits: no row tells anything that the one beside it does not
+    single, dependent = _best_single_rows(fitted, records, draws, bits)
+    beside, *others = _best_blocks(fitted, records, single[0], draws, bits)
+    last = single + [block for block in (beside, *others) if block.expected > single[0].expected]
+    if dependent:  # rows of a call share bits: a row adds no information to the row beside it
         last = [beside]
-    fixed = [_fix(fitted, records, one, draws // 2, len(last), bits.child(f"last {k}")) for k, one in enumerate(last)]
-    handicap = [CLEARLY if one.one.layout != "alone" else 0.0 for one in last]
-    best = max(range(len(last)), key=lambda k: fixed[k][0] - handicap[k])
-    return Plan(fitted, records, last[best].one, last[best].other, fixed[best][1])
+    events = [
+        _fix(fitted, records, each, draws // 2, len(last), bits.child(f"last {k}")) for k, each in enumerate(last)
+    ]
+    margins = [0.0 if each.pair.layout == "alone" else BLOCK_MARGIN for each in last]
+    best = max(range(len(last)), key=lambda k: events[k][0] - margins[k])
+    return AuditPlan(fitted, records, last[best].pair, events[best][1])
 
 
 def _fix(
-    fitted: FittedMechanism, records: Records, finding: Finding, tries: int, among: int, bits: Bits
+    fitted: FittedMechanism, records: Records, candidate: Candidate, tries: int, n_candidates: int, bits: Bits
 ) -> tuple[float, Event]:
-    """Scores learned anew from more draws of their worlds, and the best event and its promise from as many others."""
-    one, other = draw_all(fitted, records, (finding.one, finding.other), max(2000, tries // among), bits)
-    scores = [learner(_rows(one[::2]), _rows(other[::2])) for learner in finding.way]
-    events = (best_event(score, _rows(one[1::2]), _rows(other[1::2]), tries) for score in scores)
+    """The best event and its expected bound, with scores learned again from more draws and rated by as many others."""
+    d, d_prime = draw_pair(fitted, records, candidate.pair, max(MIN_PILOT_DRAWS, tries // n_candidates), bits)
+    scores = [learner(_rows(d[::2]), _rows(d_prime[::2])) for learner in candidate.learners]
+    events = (best_event(score, _rows(d[1::2]), _rows(d_prime[1::2]), tries) for score in scores)
     return max(events, key=lambda event: event[0])
 
 
-def _best_alone(fitted: FittedMechanism, records: Records, draws: int, bits: Bits) -> tuple[list[Finding], bool]:
-    """The few couples of records that are best told apart by their own releases, the best first, and by what.
+def _best_single_rows(
+    fitted: FittedMechanism, records: Records, draws: int, bits: Bits
+) -> tuple[list[Candidate], bool]:
+    """The best candidates of one row, best first, and whether the rows of a call depend on each other.
 
-    And whether the rows of a call depend on each other. Rows of several columns have opposite corners among the few
-    whatever the draws say: where each column tells little, the best of many other couples is the best by chance.
+    For several columns a pair of opposite corners is always among them. Where each column has little information, the
+    best of many other pairs is the best by chance.
     """
     views = views_of(fitted)
-    seen = draw_records(
+    drawn = draw_records(
         fitted, records, range(len(records)), max(256, min(8192, draws // 256)), bits.child("all records")
     )
-    couples, pairs = _short_list(seen.reshape(len(records), -1, seen.shape[3]), views)
-    opposites = records.opposites()[:OPPOSITES] if len(fitted.order) > 1 else []
-    couples = list(dict.fromkeys(couples + opposites))
-    numbers = sorted({number for couple in couples for number in couple})
-    rows = dict(
-        zip(numbers, draw_records(fitted, records, numbers, max(2000, draws // 64), bits.child("some")), strict=True)
-    )
+    pairs, feature_pairs = _short_list(drawn.reshape(len(records), -1, drawn.shape[3]), views)
+    opposites = records.opposites()[:MAX_OPPOSITES] if len(fitted.order) > 1 else []
+    pairs = list(dict.fromkeys(pairs + opposites))
+    numbers = sorted({number for pair in pairs for number in pair})
+    drawn = draw_records(fitted, records, numbers, max(MIN_PILOT_DRAWS, draws // 64), bits.child("some"))
+    rows = dict(zip(numbers, drawn, strict=True))
 
-    def best(couple: tuple[int, int], ways: list[Way]) -> Finding:
-        one, other = couple
-        return max(_findings(rows[one], rows[other], World((one,)), World((other,)), ways), key=_promise)
+    def best(pair: tuple[int, int], ways: list[Learners]) -> Candidate:
+        d, d_prime = pair
+        return max(_candidates(rows[d], rows[d_prime], NeighbouringDatasets.of_rows(d, d_prime), ways), key=_expected)
 
-    ways = _ways(shapes_of(views, pairs))
-    found = sorted((best(couple, ways) for couple in couples), key=_promise, reverse=True)
-    alike = [best(couple, [_alike(views[-1], records.corners[couple[0]])]) for couple in opposites]
-    if alike:
-        found = sorted([max(alike, key=_promise), *found[: SHORT_LIST - 1]], key=_promise, reverse=True)
+    ways = _learners(shapes_of(views, feature_pairs))
+    found = sorted((best(pair, ways) for pair in pairs), key=_expected, reverse=True)
+    shared = [best(pair, [_shared_learners(views[-1], records.corners[pair[0]])]) for pair in opposites]
+    if shared:
+        found = sorted([max(shared, key=_expected), *found[: SHORT_LIST - 1]], key=_expected, reverse=True)
     features = (calls[:, :, feature] for calls in rows.values() for feature in range(calls.shape[2]))
     dependent = any(dependence(calls) > BY_CHANCE for calls in features)
     return found[:SHORT_LIST], dependent
 
 
-def _ways(shapes: list[Shape]) -> list[Way]:
-    """Each of these shapes with few cells, and with many."""
-    return [(partial(learn, shape=shape, most=most),) for shape in shapes for most in (FEW, FINE)]
+def _learners(shapes: list[Shape]) -> list[Learners]:
+    """Each of these shapes with few bins, and with many."""
+    return [(partial(learn, shape=shape, max_bins=bins),) for shape in shapes for bins in (COARSE_BINS, FINE_BINS)]
 
 
-def _alike(ranks: Sequence[int], high: NDArray[np.bool_]) -> Way:
-    """All ranks by one table: of two cells, which no draws can spoil, or of more, which can tell more."""
-    return tuple(partial(learn_alike, ranks=ranks, high=high.tolist(), most=most) for most in (TWO, FEW, FINE))
+def _shared_learners(ranks: Sequence[int], high: NDArray[np.bool_]) -> Learners:
+    """One table for all ranks: with two bins, which need no learning, or with more, which can distinguish more."""
+    sizes = (TWO_BINS, COARSE_BINS, FINE_BINS)
+    return tuple(partial(learn_shared, ranks=ranks, high=high.tolist(), bins=bins) for bins in sizes)
 
 
-def _promise(finding: Finding) -> float:
-    return finding.promise
+def _expected(candidate: Candidate) -> float:
+    return candidate.expected
 
 
-def _short_list(seen: FloatArray, views: Views) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The couples of records, and the pairs of features, that tell the most by a first look."""
-    width = seen.shape[2]
-    cuts = [cuts_of(seen[:, :, feature].ravel(), COARSEST) for feature in range(width)]
+def _short_list(drawn: FloatArray, views: Views) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The pairs of records, and the pairs of features, that distinguish best in the first round."""
+    width = drawn.shape[2]
+    cuts = [cuts_of(drawn[:, :, feature].ravel(), COARSE_BINS) for feature in range(width)]
     sizes = [len(ends) + 1 for ends in cuts]
-    cells = [np.searchsorted(ends, seen[:, :, feature], side="right") for feature, ends in enumerate(cuts)]
-    by_pair = {
-        (f, g): strengths(cells[f] * sizes[g] + cells[g], sizes[f] * sizes[g]) for f, g in pairs_of(views, MOST_PAIRS)
+    bins = [np.searchsorted(ends, drawn[:, :, feature], side="right") for feature, ends in enumerate(cuts)]
+    by_features = {
+        (f, g): strengths(bins[f] * sizes[g] + bins[g], sizes[f] * sizes[g]) for f, g in pairs_of(views, MAX_PAIRS)
     }
-    pairs = sorted(by_pair, key=lambda pair: -by_pair[pair].max())[:SHORT_LIST]
+    feature_pairs = sorted(by_features, key=lambda pair: -by_features[pair].max())[:SHORT_LIST]
     rankings = [
-        np.max([strengths(cells[f], sizes[f]) for f in range(width)], axis=0),
-        *(by_pair[pair] for pair in pairs),
+        np.max([strengths(bins[f], sizes[f]) for f in range(width)], axis=0),
+        *(by_features[pair] for pair in feature_pairs),
     ]
     for view in views:
-        means = np.stack([cells[f].mean(axis=1) / sizes[f] for f in view], axis=1)
-        rankings.append(np.abs(means[:, np.newaxis] - means).sum(axis=2))  # little noise, however little a column tells
-    couples: dict[tuple[int, int], None] = {}
+        means = np.stack([bins[f].mean(axis=1) / sizes[f] for f in view], axis=1)
+        rankings.append(np.abs(means[:, np.newaxis] - means).sum(axis=2))  # reliable even if each column tells little
+    record_pairs: dict[tuple[int, int], None] = {}
     for ranking in rankings:
         np.fill_diagonal(ranking, -np.inf)
         for place in np.argsort(-ranking, axis=None)[:SHORT_LIST]:
-            one, other = sorted(int(number) for number in np.unravel_index(place, ranking.shape))
-            couples.setdefault((one, other))
-    return list(couples), pairs
+            first, second = sorted(int(number) for number in np.unravel_index(place, ranking.shape))
+            record_pairs.setdefault((first, second))
+    return list(record_pairs), feature_pairs
 
 
-def _findings(one: FloatArray, other: FloatArray, first: World, second: World, ways: list[Way]) -> list[Finding]:
-    """What each way promises, in both directions: its scores learned from half of the calls, rated by the others."""
-    found, seen = [], (_rows(one[::2]), _rows(other[::2]))
-    one, other = _rows(one[1::2]), _rows(other[1::2])
-    for way in ways:
-        scores = [learner(*seen) for learner in way]
-        promise = max(best_event(score, one, other)[0] for score in scores)
-        turned = max(best_event(score.turned(), other, one)[0] for score in scores)
-        found += [Finding(promise, first, second, way), Finding(turned, second, first, way)]
+def _candidates(
+    d: FloatArray, d_prime: FloatArray, pair: NeighbouringDatasets, ways: list[Learners]
+) -> list[Candidate]:
+    """The expected bounds in both directions; scores are learned from half of the calls and rated by the others."""
+    found, training = [], (_rows(d[::2]), _rows(d_prime[::2]))
+    d, d_prime = _rows(d[1::2]), _rows(d_prime[1::2])
+    for learners in ways:
+        scores = [learner(*training) for learner in learners]
+        expected = max(best_event(score, d, d_prime)[0] for score in scores)
+        swapped = max(best_event(score.negated(), d_prime, d)[0] for score in scores)
+        found += [Candidate(expected, pair, learners), Candidate(swapped, pair.swapped(), learners)]
     return found
 
 
-def _blocks(fitted: FittedMechanism, records: Records, best: Finding, draws: int, bits: Bits) -> list[Finding]:
-    """The same two records in the second row of a block whose first row is known: for each layout, by what feature."""
-    (x,), (changed,) = best.one.rows, best.other.rows
+def _best_blocks(fitted: FittedMechanism, records: Records, best: Candidate, draws: int, bits: Bits) -> list[Candidate]:
+    """For each layout, the best candidate with the same two records in a block whose first row is known."""
+    (known,), (substitute,) = best.pair.d.rows, best.pair.d_prime.rows
     width = max(feature for view in views_of(fitted) for feature in view) + 1
     shapes: list[Shape] = [((feature, width + feature),) for feature in range(width)]
     shapes += [((2 * width + feature,),) for feature in range(width)]
     found = []
     for layout in BLOCKS:
-        worlds = World((x, x), layout), World((x, changed), layout)
-        one, other = draw_all(fitted, records, worlds, max(2000, draws // 128), bits.child(layout))
-        found.append(max(_findings(one, other, *worlds, _ways(shapes)), key=_promise))
+        pair = NeighbouringDatasets.of_blocks(known, substitute, layout)
+        d, d_prime = draw_pair(fitted, records, pair, max(MIN_PILOT_DRAWS, draws // 128), bits.child(layout))
+        found.append(max(_candidates(d, d_prime, pair, _learners(shapes)), key=_expected))
     return found
 
 
 def _rows(calls: FloatArray) -> FloatArray:
-    """The draws of all calls together."""
+    """The draws of all calls."""
     return calls.reshape(-1, calls.shape[-1])
 
 

@@ -1,9 +1,9 @@
-"""How near rows are to released rows: shares of ranks for numbers, equal or not for labels, all in whole numbers.
+"""Distances between rows and released rows: differences of ranks for numbers, equal or not for labels, as integers.
 
-A number stands where it falls among the released ones: at twice its middle rank. So the distance of two numbers is the
-share of released rows between them, whatever the unit, and it is 0 from a released number for that number alone. Labels
-that differ, and a null beside a value, are 1 apart, which is 2n for n released rows. Distances add up over columns, as
-Gower's do, without any rounding.
+A number is placed at twice its mid-rank among the released numbers. The distance of two numbers is then the share of
+released rows between them, in any unit of measurement, and it is 0 from a released number for that number alone.
+Different labels, and a null and a value, have distance 1, which is 2n for n released rows. Distances add up over
+columns, like Gower's, without rounding.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from dipriv._tables.frames import Table
 from dipriv.errors import InputError
 
 Points = NDArray[np.int32]
-"""(columns, rows): column by column, so that a loop over rows reads side by side."""
+"""(columns, rows), so that a loop over the rows of a column reads contiguous memory."""
 Places = NDArray[np.int64]
 
-MOST_CELLS = 1 << 28
-"""More would not fit the whole numbers that distances are counted in."""
+MAX_CELLS = 1 << 28
+"""Distances of a larger release would overflow 32-bit integers."""
 BLOCK = 512
-MISSING_LABEL, UNKNOWN_LABEL = -1, -2
+"""Points whose distances are computed at a time."""
+MISSING_LABEL = -1
+UNKNOWN_LABEL = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,37 +54,37 @@ class Axis:
         return cls(name, np.sort(released.cells(name).present), None, 2 * released.rows, 1)
 
     def place(self, table: Table) -> NDArray[np.int32]:
-        """Where the cells of this column stand."""
+        """The places of the cells of this column."""
         cells = table.cells(self.name, self.labels)
         if self.numbers is None:
             places = np.where(cells.values < 0, UNKNOWN_LABEL, cells.values.astype(np.int32))
-            nowhere = MISSING_LABEL
+            missing_place = MISSING_LABEL
         else:
             sides = [np.searchsorted(self.numbers, cells.values, side) for side in ("left", "right")]
             places = np.add(*sides)
-            nowhere = 2 * self.limit  # as far from all numbers as can be
+            missing_place = 2 * self.limit  # at the largest distance from all numbers
         if cells.missing is not None:
-            places = np.where(cells.missing == PRESENT, places, nowhere)
+            places = np.where(cells.missing == PRESENT, places, missing_place)
         return places.astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The released rows as points, and where other rows stand among them."""
+    """The released rows as points, and the places of other rows among them."""
 
     axes: tuple[Axis, ...]
     released: Points = field(repr=False)
 
     @property
-    def farthest(self) -> int:
-        """The distance of two labels that differ, which no two numbers exceed."""
+    def max_distance(self) -> int:
+        """The distance of two different labels; no two numbers are farther from each other."""
         return 2 * int(self.released.shape[1])
 
     @classmethod
     def of(cls, released: pa.Table) -> Space:
-        if released.num_rows * released.num_columns > MOST_CELLS:
+        if released.num_rows * released.num_columns > MAX_CELLS:
             raise InputError(
-                f"the release has {released.num_rows * released.num_columns:,} cells; attacks take {MOST_CELLS:,}.",
+                f"the release has {released.num_rows * released.num_columns:,} cells; attacks take {MAX_CELLS:,}.",
                 "Audit a random sample of the rows.",
             )
         table = tables.read(released).clip_infinities()
@@ -120,8 +122,8 @@ class Space:
         find_without_each(people, among, *self._scales(np.arange(len(self.axes))), places)
         return places
 
-    def apart(self, people: Points, others: Points) -> Points:
-        """How far rows are from others, column by column; both have columns first, and are repeated to fit."""
+    def distances(self, people: Points, others: Points) -> Points:
+        """The distance of each row to others, column by column; both arguments have columns first, and broadcast."""
         limits, weights = (
             scale.reshape(-1, *[1] * (others.ndim - 1)) for scale in self._scales(np.arange(len(self.axes)))
         )
@@ -141,18 +143,18 @@ def measure(
     stop: int,
     limits: NDArray[np.int32],
     weights: NDArray[np.int32],
-    apart: Points,
+    by_column: Points,
 ) -> None:
-    """How far a person is from the points start:stop, column by column; the last line of `apart` is the sum."""
+    """Distances of a person to the points start:stop, column by column; the last row of `by_column` is their sum."""
     total = len(people)
     for j in range(stop - start):
-        apart[total, j] = 0
+        by_column[total, j] = 0
     for column in range(len(people)):
         here, limit, weight = people[column, person], limits[column], weights[column]
         for j in range(stop - start):
-            away = np.int32(min(np.int32(abs(np.int32(among[column, start + j] - here))), limit) * weight)
-            apart[column, j] = away
-            apart[total, j] += away
+            distance = np.int32(min(np.int32(abs(np.int32(among[column, start + j] - here))), limit) * weight)
+            by_column[column, j] = distance
+            by_column[total, j] += distance
 
 
 @jit
@@ -166,23 +168,23 @@ def find_nearest(
 ) -> None:
     """The nearest points of each person, nearest first."""
     total, count = len(people), distances.shape[1]
-    apart = np.empty((len(people) + 1, BLOCK), dtype=np.int32)
+    by_column = np.empty((len(people) + 1, BLOCK), dtype=np.int32)
     for i in range(people.shape[1]):
         for start in range(0, among.shape[1], BLOCK):
             stop = min(start + BLOCK, among.shape[1])
-            measure(people, i, among, start, stop, limits, weights, apart)
-            least = apart[total, 0]
+            measure(people, i, among, start, stop, limits, weights, by_column)
+            least = by_column[total, 0]
             for j in range(1, stop - start):
-                least = min(least, apart[total, j])
+                least = min(least, by_column[total, j])
             if least >= distances[i, count - 1]:
                 continue
             for j in range(stop - start):
-                if apart[total, j] < distances[i, count - 1]:
+                if by_column[total, j] < distances[i, count - 1]:
                     put = count - 1
-                    while put > 0 and apart[total, j] < distances[i, put - 1]:
+                    while put > 0 and by_column[total, j] < distances[i, put - 1]:
                         distances[i, put], places[i, put] = distances[i, put - 1], places[i, put - 1]
                         put -= 1
-                    distances[i, put], places[i, put] = apart[total, j], start + j
+                    distances[i, put], places[i, put] = by_column[total, j], start + j
 
 
 @jit
@@ -191,20 +193,20 @@ def find_without_each(
 ) -> None:
     """The nearest point of each person by all columns but one, for each of them in one pass."""
     total = len(people)
-    apart = np.empty((len(people) + 1, BLOCK), dtype=np.int32)
+    by_column = np.empty((len(people) + 1, BLOCK), dtype=np.int32)
     nearest = np.empty(total, dtype=np.int32)
     for i in range(people.shape[1]):
         nearest[:] = np.iinfo(np.int32).max
         for start in range(0, among.shape[1], BLOCK):
             stop = min(start + BLOCK, among.shape[1])
-            measure(people, i, among, start, stop, limits, weights, apart)
+            measure(people, i, among, start, stop, limits, weights, by_column)
             for column in range(total):
                 best = nearest[column]
                 for j in range(stop - start):
-                    best = min(best, np.int32(apart[total, j] - apart[column, j]))
+                    best = min(best, np.int32(by_column[total, j] - by_column[column, j]))
                 if best < nearest[column]:
                     nearest[column] = best
                     for j in range(stop - start):
-                        if apart[total, j] - apart[column, j] == best:
+                        if by_column[total, j] - by_column[column, j] == best:
                             places[i, column] = start + j
                             break

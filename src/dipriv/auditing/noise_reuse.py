@@ -1,4 +1,4 @@
-"""Whether noise is fresh: no two rows, of one release or of two, have the same."""
+"""Noise reuse: no two rows, of one release or of two, may share their noise."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from dipriv.auditing.results import Exact
 from dipriv.references import Known
 from dipriv.release.privatize import privatize
 
-ROWS = 1000
+N_ROWS = 1000
+"""Rows of each of the two releases."""
 
 
 def audit_noise_reuse(epsilon: float, kernel: Any = "optimal") -> Exact:
-    """Equal rows of a real column are released twice by the system's randomness: by chance no two come out the same.
+    """Release the same constant real column twice without a seed; all released values must be distinct.
 
-    Two of 2,000 would in one of four thousand million audits. Noise that is used again is subtracted by whoever sees
-    both releases.
+    With independent noise two of the 2,000 values are equal with probability below 1 in 4 * 10^9. Noise that is reused
+    can be subtracted by anyone who sees both releases.
 
     >>> audit_noise_reuse(1.0).exceeded
     False
     """
-    table = pa.table({"x": np.zeros(ROWS)})
-    seen = [privatize(table, epsilon, reference=Known(stats.norm()), kernel=kernel).data["x"] for _ in range(2)]
-    fresh = len(np.unique(pa.chunked_array([*seen[0].chunks, *seen[1].chunks]).to_numpy())) == 2 * ROWS
-    return Exact("noise of two releases", epsilon, 0.0 if fresh else math.inf)
+    table = pa.table({"x": np.zeros(N_ROWS)})
+    released = [privatize(table, epsilon, reference=Known(stats.norm()), kernel=kernel).data["x"] for _ in range(2)]
+    distinct = len(np.unique(pa.chunked_array([*released[0].chunks, *released[1].chunks]).to_numpy())) == 2 * N_ROWS
+    return Exact("noise of two releases", epsilon, 0.0 if distinct else math.inf)

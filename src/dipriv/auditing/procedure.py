@@ -1,9 +1,9 @@
-"""A way to publish tables, as an audit runs it: a table in, the released rows and where they come from out."""
+"""The release procedure under audit: a table in, the released rows and their positions out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,43 +11,80 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv._random.bits import Seed
-from dipriv.references import Private
 from dipriv.release.fitting import FittedMechanism
-from dipriv.release.privatize import as_reference_spec, privatize
+from dipriv.release.options import ReleaseOptions
+from dipriv.release.plan import Plan, prepare
+from dipriv.release.result import Release
+from dipriv.sources.in_memory import TableSource
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedTable:
-    """The released rows, their positions in the table, in order, and with what they were made if that is known.
+    """The released rows, their positions in the input table, and the fitted mechanism if it is known.
 
-    `all_protected` says that ε is promised to every row of the table, also to those that are not released.
+    `all_protected` says that the guarantee covers every row of the input, including rows that are held out.
     """
 
     data: pa.Table = field(repr=False)
-    rows: NDArray[np.intp] = field(repr=False)
+    row_positions: NDArray[np.intp] = field(repr=False)
     fitted: FittedMechanism | None = field(repr=False, default=None)
     all_protected: bool = False
 
 
-Publish: TypeAlias = Callable[[pa.Table, Seed], ReleasedTable]
+ReleaseProcedure: TypeAlias = Callable[[pa.Table, Seed], ReleasedTable]
 
 
-def publisher(epsilon: float, **options: Any) -> Publish:
-    """`dipriv.privatize` with these options; columns that pass through unchanged are left out of what it gives.
+@dataclass(frozen=True, eq=False)
+class Privatize:
+    """`dipriv.privatize` with fixed options, as a release procedure. Columns that pass through are left out.
 
-    >>> publish = publisher(1.0, reference="holdout")
-    >>> published = publish(pa.table({"age": range(20, 70)}), 7)
-    >>> published.data.num_rows == len(published.rows) < 50
+    >>> release = Privatize(1.0, {"reference": "holdout"})
+    >>> released = release(pa.table({"age": range(20, 70)}), 7)
+    >>> released.data.num_rows == len(released.row_positions) < 50
     True
     """
-    recipe = as_reference_spec(options.get("reference", "private"), options.get("public"))
 
-    def publish(table: pa.Table, seed: Seed) -> ReleasedTable:
-        release = privatize(table, epsilon, seed=seed, **options)
-        privatized = [name for name in release.data.column_names if name not in options.get("keep", ())]
-        data = release.data.select(privatized)
+    epsilon: float
+    options: dict[str, Any] = field(repr=False, default_factory=dict)
+
+    def __call__(self, table: pa.Table, seed: Seed) -> ReleasedTable:
+        release = self.release(table, seed)
+        privatized = [name for name in release.data.column_names if name not in self.options.get("keep", ())]
+        secrets = release.secrets
         return ReleasedTable(
-            data, release.secrets.row_positions, release.secrets.mechanism, all_protected=isinstance(recipe, Private)
+            release.data.select(privatized),
+            secrets.row_positions,
+            secrets.mechanism,
+            all_protected=self.learns_privately,
         )
 
-    return publish
+    def release(self, table: pa.Table, seed: Seed) -> Release[pa.Table]:
+        """One release of a table, as `dipriv.privatize` gives it."""
+        return self._plan(table, seed).run()
+
+    def with_options(self, **options: Any) -> Privatize:
+        """The same procedure with some options replaced."""
+        return replace(self, options=self.options | options)
+
+    @property
+    def learns_privately(self) -> bool:
+        """Whether the reference is learned under differential privacy, so that it costs a part of ε."""
+        return self._asked(None).spec.source == "private"
+
+    @property
+    def uses_holdout(self) -> bool:
+        """Whether the reference is fitted on rows that are held out."""
+        return self._asked(None).uses_holdout
+
+    def row_epsilon(self, table: pa.Table) -> float:
+        """The part of ε that the noise on released rows may cost; the rest is for learning the reference from them.
+
+        It is what the plan says before anything is fitted. The fitted kernel, which is under audit, is not asked.
+        """
+        return self._plan(table, None).fit_plan.row_epsilon
+
+    def _asked(self, seed: Seed) -> ReleaseOptions:
+        return ReleaseOptions(self.epsilon, seed=seed, **self.options)
+
+    def _plan(self, table: pa.Table, seed: Seed) -> Plan[pa.Table]:
+        return prepare(TableSource.open(table), self._asked(seed))

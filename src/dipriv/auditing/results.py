@@ -1,4 +1,4 @@
-"""What an audit found, as plain data: bounds on ε, attacks, and whether a bound exceeds what is claimed."""
+"""Results of an audit as plain data: bounds on ε, attacks, and whether any of them refutes the claim."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 from dipriv.auditing.intervals import Estimate, Rate
 
-FORMAT = 2
-"""Of the JSON file: raised when a field changes its name or its meaning."""
+FORMAT = 3
+"""Version of `Audit.to_dict`: raised when a field changes its name or its meaning."""
 ROWS = "released rows"
-"""What a bound is of that takes the reference as it is."""
+"""`Bound.what` of a bound for the noise on rows alone, given the fitted reference."""
 REFUTED, NOT_REFUTED, HOLDS, NO_PROMISE = "refuted", "not refuted", "holds", "no promise"
+NOTHING_FOUND = "No attack did better than chance allows; nothing speaks against the guarantee."
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A measured lower bound on ε. `what` and `event` are public words: they name columns, never a cell."""
+    """A measured lower bound on ε. `what` and `event` may be published: they name columns, never a cell."""
 
     what: str
     claimed: float
@@ -36,13 +37,13 @@ class Bound:
         """A bound below the claim does not show that the claim holds."""
         return REFUTED if self.exceeded else NOT_REFUTED
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"exceeded": self.exceeded}
 
 
 @dataclass(frozen=True)
 class Exact:
-    """The largest log ratio of a finite kernel's chances, computed from its integers rather than drawn."""
+    """The largest log ratio of a finite kernel's probabilities, computed from its integer weights without sampling."""
 
     what: str
     claimed: float
@@ -54,22 +55,22 @@ class Exact:
 
     @property
     def verdict(self) -> str:
-        """Nothing is left to chance, so the kernel keeps its claim or does not."""
+        """The value is exact, so the claim is either refuted or proved."""
         return REFUTED if self.exceeded else HOLDS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         epsilon = "inf" if math.isinf(self.epsilon) else self.epsilon  # JSON has no infinity
         return asdict(self) | {"epsilon": epsilon, "exceeded": self.exceeded}
 
 
 @dataclass(frozen=True)
-class Attack:
-    """How often an attack succeeds on people of the table, and on a control group that the release cannot tell of.
+class AttackResult:
+    """Success rates of an attack on people of the table and on a control group of non-members.
 
-    `advantage` is the first less the second. `allowed` is the largest advantage that ε lets any attack have on one
+    `advantage` is the difference of the two rates. `allowed` is the largest advantage that ε allows any attack on one
     person, at the control group's rate. `limit` is the same at the upper end of that rate's interval: the claim is
-    refuted if the lower end of the advantage exceeds it. Both are None where nothing is promised, as for rows that are
-    held out.
+    refuted if the lower end of the advantage exceeds it. Both are None for people whom the guarantee does not cover,
+    such as rows that are held out without protection.
     """
 
     name: str
@@ -86,32 +87,35 @@ class Attack:
 
     @property
     def verdict(self) -> str:
-        """Whether the attack gets more than ε allows, where ε is promised."""
+        """Whether the attack has a larger advantage than ε allows, for people whom the guarantee covers."""
         return NO_PROMISE if self.limit is None else REFUTED if self.exceeded else NOT_REFUTED
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, with the rates and their intervals beside the counts."""
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, including the rates and their intervals."""
         rates = {"targets": _rate(self.targets), "control": _rate(self.control)}
         return asdict(self) | rates | {"exceeded": self.exceeded}
 
 
 @dataclass(frozen=True)
 class Audit:
-    """All that was found about one way to release one table."""
+    """Everything that an audit of one release procedure on one table found.
+
+    `remarks` say what was left out, and why.
+    """
 
     claimed: float
     guarantee: str
     rows: int
     bounds: tuple[Bound, ...] = ()
     exact: tuple[Exact, ...] = ()
-    attacks: tuple[Attack, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    attacks: tuple[AttackResult, ...] = ()
+    remarks: tuple[str, ...] = field(default=())
 
     @property
     def passed(self) -> bool:
         """Whether nothing refutes the claim."""
-        found: tuple[Bound | Exact | Attack, ...] = (*self.bounds, *self.exact, *self.attacks)
-        return not any(one.exceeded for one in found)
+        findings: tuple[Bound | Exact | AttackResult, ...] = (*self.bounds, *self.exact, *self.attacks)
+        return not any(finding.exceeded for finding in findings)
 
     @property
     def lower(self) -> float:
@@ -120,10 +124,10 @@ class Audit:
 
     @property
     def headline(self) -> str:
-        """The claim, and the bound that refutes it or comes nearest to it.
+        """The claim, and the bound that refutes it or comes closest to it.
 
-        Bounds of single steps are often sharp, and say little about a release: unless they refute their claim, those of
-        the rows and of the whole release go before them.
+        Bounds for single steps are often tight and say little about a release. Bounds for the rows and for the whole
+        release are preferred, unless a step refutes its claim.
 
         >>> rows = Bound(ROWS, 0.2, 0.18, 0.999, 1000, "")
         >>> Audit(1.0, "", 100, (rows,)).headline
@@ -135,24 +139,33 @@ class Audit:
         refuted = [bound for bound in self.bounds if bound.exceeded]
         nearest = max(refuted or whole or self.bounds, key=lambda bound: bound.lower / bound.claimed)
         decimals = _decimals(nearest.claimed, nearest.lower)
-        claimed, part, lower = (f"{one:.{decimals}f}" for one in (self.claimed, nearest.claimed, nearest.lower))
+        claimed, part, lower = (f"{value:.{decimals}f}" for value in (self.claimed, nearest.claimed, nearest.lower))
         whose = "the rows" if nearest.what == ROWS else nearest.what
         of_it = "" if nearest.claimed == self.claimed else f" ({part} of it for {whose})"
         return f"claimed ε {claimed}{of_it}; audited lower bound {lower} ({as_percent(nearest.confidence)})"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for a file, in strict JSON."""
+    @property
+    def conclusion(self) -> str:
+        """The result in one sentence for readers who do not know what a lower bound on ε is.
+
+        >>> Audit(1.0, "", 100).conclusion
+        'No attack did better than chance allows; nothing speaks against the guarantee.'
+        """
+        return NOTHING_FOUND if self.passed else "The claim is refuted: do not publish a release that is made this way."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that strict JSON can hold."""
         found = {
-            "bounds": [one.to_json() for one in self.bounds],
-            "exact": [one.to_json() for one in self.exact],
-            "attacks": [one.to_json() for one in self.attacks],
+            "bounds": [bound.to_dict() for bound in self.bounds],
+            "exact": [exact.to_dict() for exact in self.exact],
+            "attacks": [attack.to_dict() for attack in self.attacks],
         }
         verdict = {"headline": self.headline, "passed": self.passed, "lower": self.lower}
         return {"format": FORMAT, **verdict, **asdict(self), **found}
 
 
 def as_percent(confidence: float) -> str:
-    """With all of its digits: rounding would make it larger than it is.
+    """A confidence with all of its digits: rounding could make it larger.
 
     >>> as_percent(0.95), as_percent(0.999), as_percent(1 - 1e-7)
     ('95%', '99.9%', '99.99999%')
@@ -166,13 +179,13 @@ def _rate(rate: Rate) -> dict[str, Any]:
 
 
 def _decimals(claimed: float, lower: float) -> int:
-    """Two, or as many as show a small claim with two digits, and a bound beside it as another number.
+    """Two decimals, or as many as show two digits of a small claim and tell it from the bound.
 
     >>> _decimals(1.0, 0.93), _decimals(0.001, 0.0004), _decimals(1.0, 1.0004)
     (2, 4, 4)
     """
     decimals = max(2, 1 - math.floor(math.log10(claimed)))
-    most = decimals + 4
-    while decimals < most and claimed != lower and f"{claimed:.{decimals}f}" == f"{lower:.{decimals}f}":
+    limit = decimals + 4
+    while decimals < limit and claimed != lower and f"{claimed:.{decimals}f}" == f"{lower:.{decimals}f}":
         decimals += 1
     return decimals

@@ -1,4 +1,4 @@
-"""The ledger itself: who has which budget, what was released, and the keys that must stay the same for ever."""
+"""The ledger: privacy budgets per data set, a record of every release, and keys that must never change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from dipriv.errors import InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
-from dipriv.ledger import queries as accounts
+from dipriv.ledger import queries
 from dipriv.ledger.database import Database, open_database
 from dipriv.ledger.request import DatasetState, ReleaseRequest
 from dipriv.ledger.tables import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
@@ -22,15 +22,15 @@ from dipriv.ledger.values import Dataset, Record, State, check_name, exact, over
 
 
 class Ledger:
-    """Data sets, their budgets and their releases.
+    """Data sets, their privacy budgets and their releases, in a SQLite file or a PostgreSQL database.
 
-    Each method is one transaction. Processes and threads, forked ones too, may use one ledger at once.
+    Each method is one transaction. Several threads and processes, including forked ones, may use a ledger at once.
 
     >>> import tempfile
-    >>> promise = Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
+    >>> guarantee = Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
     >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
-    ...     account = ledger.set_budget("people", 0.75)
-    ...     number = ledger.reserve("people", 0.5, promise, output="people.csv")
+    ...     dataset = ledger.set_budget("people", 0.75)
+    ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")
     ...     ledger.commit(number, rows=1000)
     ...     ledger.dataset("people").left
     0.25
@@ -41,116 +41,150 @@ class Ledger:
 
     @classmethod
     def open(cls, url: str | Path | None = None) -> Ledger:
-        """The ledger at a path, `sqlite:///budget.db` or `postgresql://user:password@host/database`; made if new.
+        """Open a ledger, and create it if it does not exist.
 
-        By default it is where the environment variable DIPRIV_LEDGER says, else in the user's folder for data. A file
-        is closed to all but its owner, for it holds secret keys.
+        Parameters
+        ----------
+        url : a path, `sqlite:///budget.db` or `postgresql://user:password@host/database`. The default is the value of
+            the environment variable DIPRIV_LEDGER, or else a file in the user's data folder.
+
+        Returns
+        -------
+        The ledger. A file is readable for its owner only, because it holds secret keys.
+
+        Raises
+        ------
+        LedgerError : the database cannot be opened or created, is not a ledger, or has another version.
+        MissingDependencyError : the PostgreSQL driver is not installed.
         """
         return cls(open_database(url))
 
     @property
     def url(self) -> str:
-        """Where the ledger is, without its password."""
+        """The location of the ledger, without its password."""
         return self._database.place
 
     def fingerprint_key(self) -> bytes:
-        """The secret key of content fingerprints: made with the ledger, the same for ever."""
+        """The secret key of content fingerprints; it never changes."""
         with self._database.reading() as connection:
             return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
 
     def preview(self, *, name: str | None, fingerprint: bytes, suggestion: str | None) -> DatasetState:
-        """What is known of the data set that a table belongs to; nothing is entered.
+        """The state of the data set that a table belongs to; nothing is stored.
 
-        By name if one is given: rows that the name does not have yet were added to it. A table that belongs to another
-        data set is refused, since the same table under two names would have two budgets. Without a name, by
-        fingerprint. A fingerprint nobody has goes by `suggestion`; if that name has other content, it may be the same
-        data set with rows added, or another one: that is refused, for only the keeper knows. A name that has no content
-        yet, say because only its budget was set, is taken.
+        Parameters
+        ----------
+        name : the data set's name. An unknown fingerprint then means that rows were added to this data set.
+        fingerprint : of the table; it identifies the data set if no name is given.
+        suggestion : the name for a table with an unknown fingerprint, used only if no content is stored under it.
+
+        Returns
+        -------
+        The state; empty except for the name if the data set is new.
+
+        Raises
+        ------
+        BudgetError : the table belongs to another data set and would get a second budget; or content is stored under
+            the suggested name, so that only the user knows whether rows were added or the data set is another one.
+        InputError : the fingerprint is unknown, and there is neither a name nor a suggestion.
         """
         with self._database.reading() as connection:
-            chosen = accounts.choose(connection, name, fingerprint, suggestion)
-            return accounts.preview(connection, chosen)
-
-    def enter(self, entry: ReleaseRequest, epsilon: float, guarantee: Guarantee, output: str | None = None) -> int:
-        """Register a table if it is new, fix its hold-out, and spend ε: one transaction, or nothing at all.
-
-        Refused when the table, its hold-out or its earlier rows are not what an earlier release had: rows that were
-        held out could be released, or rows that were promised protection be held out.
-        """
-        epsilon = _checked(epsilon, guarantee)
-        with self._registering() as connection:
-            name = accounts.choose(connection, entry.name, entry.fingerprint, entry.name)
-            found = accounts.preview(connection, name)
-            entry.check(found)
-            dataset = accounts.register(connection, name, entry.fingerprint, entry.rows)
-            if entry.split_key is not None and found.holdout is None:
-                fixed = {"split_key": entry.split_key, "holdout": entry.holdout, "split_by": json.dumps(entry.by)}
-                connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**fixed))
-            return self._spend(connection, name, epsilon, guarantee, output)
+            resolved = queries.resolve_name(connection, name, fingerprint, suggestion)
+            return queries.dataset_state(connection, resolved)
 
     def sizes(self) -> frozenset[int]:
-        """How many rows the known tables have: where a table that grew from one of them may be recognized."""
+        """The numbers of rows of all known tables, to recognize a table that begins with one of them."""
         with self._database.reading() as connection:
             return frozenset(connection.execute(select(FINGERPRINTS.c.rows).distinct()).scalars())
 
     def split_key(self, name: str) -> bytes:
-        """The secret key of the data set's `dipriv.Split`: fixed with its hold-out, the same for ever."""
+        """The secret key of the data set's `dipriv.Split`, fixed together with its hold-out."""
         with self._database.reading() as connection:
-            key = select(DATASETS.c.split_key).where(DATASETS.c.id == accounts.account(connection, name).id)
+            key = select(DATASETS.c.split_key).where(DATASETS.c.id == queries.stored_dataset(connection, name).id)
             return bytes(connection.execute(key).scalar_one())
 
-    def reserve(self, name: str, epsilon: float, guarantee: Guarantee, output: str | None = None) -> int:
-        """Spend ε, before any output exists; gives the release's number, or refuses with a BudgetError.
+    def reserve(
+        self, release: ReleaseRequest | str, epsilon: float, guarantee: Guarantee, output: str | None = None
+    ) -> int:
+        """Spend ε before any output exists, in one transaction.
 
-        The sum is exact, in the decimal numbers that ε and budget are written as: what is spent and asked may not
-        exceed the budget by anything, and ten times 0.1 is 1.
+        Sums are exact in the decimal numbers that ε and budget are written as: ten times 0.1 is 1.
+
+        Parameters
+        ----------
+        release : the request of a table, which is registered if it is new, and whose hold-out is fixed; or the name of
+            a known data set.
+        epsilon : the ε to reserve, at least that of the guarantee.
+        guarantee : stored with the release.
+        output : path or name of the output; only its last part is stored.
+
+        Returns
+        -------
+        The number of the release.
+
+        Raises
+        ------
+        BudgetError : more ε is requested than is left, or the table belongs to another data set.
+        DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
+            held-out rows could be released, or protected rows be held out.
+        LedgerError : the data set is unknown, or the database failed.
         """
         epsilon = _checked(epsilon, guarantee)
-        with self._database.writing() as connection:
+        if not isinstance(release, ReleaseRequest):
+            with self._database.writing() as connection:
+                return self._spend(connection, release, epsilon, guarantee, output)
+        with self._registering() as connection:
+            name = queries.resolve_name(connection, release.name, release.fingerprint, release.name)
+            known = queries.dataset_state(connection, name)
+            release.check(known)
+            dataset = queries.register(connection, name, release.fingerprint, release.rows)
+            if release.split_key is not None and known.holdout is None:
+                split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
+                connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
             return self._spend(connection, name, epsilon, guarantee, output)
 
     def commit(self, number: int, rows: int) -> None:
-        """The output of a reserved release is written, with so many rows."""
+        """Record that the output of a reserved release is written, and its number of rows."""
         rows = operator.index(rows)
         if rows < 0:
             raise InputError(f"rows={rows} is below 0.", "Give the number of rows that were written.")
         self._finish(number, "done", rows)
 
     def fail(self, number: int) -> None:
-        """A reserved release did not succeed; its ε stays spent, for some of its output may have been seen."""
+        """Record that a reserved release failed. Its ε stays spent, because parts of its output may have been seen."""
         self._finish(number, "failed", None)
 
     def set_budget(self, name: str, epsilon: float) -> Dataset:
-        """Set the limit of all releases of a data set together; a new name is registered.
+        """Set the total privacy budget of a data set; a new name is registered.
 
-        A limit below what is spent is allowed, and takes nothing back: nothing is left then.
+        A budget below what is spent is allowed; nothing is left then.
         """
         name, epsilon = check_name(name), check_epsilon(epsilon)
         with self._registering() as connection:
-            dataset = accounts.find_or_register(connection, name)
+            dataset = queries.find_or_register(connection, name)
             connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(budget=epsilon))
-            return accounts.account(connection, name).dataset
+            return queries.stored_dataset(connection, name).dataset
 
     def datasets(self) -> list[Dataset]:
         """All data sets, by name."""
         with self._database.reading() as connection:
-            found = [account.dataset for account in accounts.accounts(connection)]
-        return sorted(found, key=operator.attrgetter("name"))
+            datasets = [stored.dataset for stored in queries.stored_datasets(connection)]
+        return sorted(datasets, key=operator.attrgetter("name"))
 
     def dataset(self, name: str) -> Dataset:
-        """One data set, which must be known."""
+        """One data set; raises LedgerError if it is unknown."""
         with self._database.reading() as connection:
-            return accounts.account(connection, name).dataset
+            return queries.stored_dataset(connection, name).dataset
 
     def records(self, name: str) -> list[Record]:
         """The releases of a data set, oldest first."""
         with self._database.reading() as connection:
-            account = accounts.account(connection, name)
-            ours = select(RELEASES).where(RELEASES.c.dataset == account.id).order_by(RELEASES.c.number)
-            return [accounts.record(account.dataset.name, row) for row in connection.execute(ours).mappings()]
+            stored = queries.stored_dataset(connection, name)
+            releases = select(RELEASES).where(RELEASES.c.dataset == stored.id).order_by(RELEASES.c.number)
+            return [queries.record(stored.dataset.name, row) for row in connection.execute(releases).mappings()]
 
     def close(self) -> None:
-        """Let go of the database; nothing is held between transactions, so this never loses anything."""
+        """Close the database. Nothing is held between transactions, so nothing can be lost."""
         self._database.engine.dispose()
 
     def __enter__(self) -> Ledger:
@@ -165,35 +199,37 @@ class Ledger:
     def _spend(
         self, connection: Connection, name: str, epsilon: float, guarantee: Guarantee, output: str | None
     ) -> int:
-        account = accounts.locked_account(connection, name)
-        budget = account.dataset.budget
-        if budget is not None and account.spent + exact(epsilon) > exact(budget):
-            raise overspent(account.dataset, epsilon)
-        entry = insert(RELEASES).values(
-            dataset=account.id,
+        stored = queries.locked_dataset(connection, name)
+        budget = stored.dataset.budget
+        if budget is not None and stored.spent + exact(epsilon) > exact(budget):
+            raise overspent(stored.dataset, epsilon)
+        release = insert(RELEASES).values(
+            dataset=stored.id,
             epsilon=epsilon,
             state="reserved",
             started=now(),
             guarantee=json.dumps(guarantee.to_dict()),
             output=_file_name(output),
         )
-        return accounts.add(connection, entry)
+        return queries.add(connection, release)
 
     @contextmanager
     def _registering(self) -> Iterator[Connection]:
         with self._database.writing() as connection:
-            accounts.lock_names(connection)
+            queries.lock_names(connection)
             yield connection
 
     def _finish(self, number: int, state: State, rows: int | None) -> None:
         this = RELEASES.c.number == operator.index(number)
         with self._database.writing() as connection:
-            entry = update(RELEASES).where(this, RELEASES.c.state == "reserved")
-            if connection.execute(entry.values(state=state, finished=now(), rows=rows)).rowcount == 1:
+            reserved = update(RELEASES).where(this, RELEASES.c.state == "reserved")
+            if connection.execute(reserved.values(state=state, finished=now(), rows=rows)).rowcount == 1:
                 return
-            was = connection.execute(select(RELEASES.c.state).where(this)).scalar()
+            state_before = connection.execute(select(RELEASES.c.state).where(this)).scalar()
         raise LedgerError(
-            f"release {number} is not in the ledger." if was is None else f"release {number} is already {was}.",
+            f"release {number} is not in the ledger."
+            if state_before is None
+            else f"release {number} is already {state_before}.",
             "Give the number of a release that is reserved.",
         )
 
@@ -202,14 +238,14 @@ def _checked(epsilon: float, guarantee: Guarantee) -> float:
     epsilon = check_epsilon(epsilon)
     if not guarantee.epsilon <= epsilon:
         raise InputError(
-            f"the guarantee says ε = {guarantee.epsilon!r}, but ε = {epsilon!r} is to be reserved.",
+            f"ε = {epsilon!r} is to be reserved, less than the ε = {guarantee.epsilon!r} of the guarantee.",
             "Reserve at least the ε of the guarantee.",
         )
     return epsilon
 
 
 def _file_name(output: str | None) -> str | None:
-    """The last part of a path, in characters that every database takes."""
+    """The last part of a path, in characters that every database can store."""
     if output is None:
         return None
     return re.split(r"[/\\]", output)[-1].encode("utf-8", "replace").decode().replace("\0", "?")

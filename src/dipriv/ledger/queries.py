@@ -1,4 +1,4 @@
-"""Queries within a transaction: accounts with their exact sums, names and fingerprints, and the rows of releases."""
+"""Queries within a transaction: data sets with their exact sums of ε, names and fingerprints, records of releases."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dipriv.ledger.values import Dataset, Record, as_name, check_name, exact, ro
 
 
 @dataclass(frozen=True)
-class Account:
-    """A data set as others see it, its number in the database, and what is spent, exactly."""
+class StoredDataset:
+    """A data set, its primary key in the database, and the exact sum of ε spent."""
 
     dataset: Dataset
     id: int
     spent: Fraction
 
 
-def accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
-    """The accounts that meet the conditions: one statement, so that budgets and sums are of one moment."""
+def stored_datasets(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDataset]:
+    """The data sets that meet the conditions; a single statement, so that budgets and sums are consistent."""
     facts = (DATASETS.c.id, DATASETS.c.name, DATASETS.c.budget, DATASETS.c.created)
     found = connection.execute(
         select(*facts, RELEASES.c.epsilon, func.count(RELEASES.c.number).label("times"))
@@ -38,13 +38,13 @@ def accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[A
     groups: dict[int, list[Any]] = {}
     for row in found:
         groups.setdefault(row.id, []).append(row)
-    return [_account(rows) for rows in groups.values()]
+    return [_stored(rows) for rows in groups.values()]
 
 
-def account(connection: Connection, name: str) -> Account:
-    """The account of a name, which must be known."""
+def stored_dataset(connection: Connection, name: str) -> StoredDataset:
+    """The data set of a name; raises LedgerError if it is unknown."""
     name = check_name(name)
-    for found in accounts(connection, DATASETS.c.name == name):
+    for found in stored_datasets(connection, DATASETS.c.name == name):
         return found
     known = connection.execute(select(func.count()).select_from(DATASETS)).scalar_one()
     raise LedgerError(
@@ -53,77 +53,77 @@ def account(connection: Connection, name: str) -> Account:
     )
 
 
-def locked_account(connection: Connection, name: str) -> Account:
-    """The account of a name, as it stays until the transaction ends: the others wait (SQLite locks the whole file)."""
+def locked_dataset(connection: Connection, name: str) -> StoredDataset:
+    """The data set of a name, locked until the transaction ends (SQLite locks the whole file)."""
     connection.execute(select(DATASETS.c.id).where(DATASETS.c.name == check_name(name)).with_for_update()).all()
-    return account(connection, name)
+    return stored_dataset(connection, name)
 
 
 def lock_names(connection: Connection) -> None:
-    """From here until the transaction ends, nobody else registers a name or a fingerprint."""
+    """Until the transaction ends, no other transaction can register a name or a fingerprint."""
     connection.execute(select(LEDGER.c.id).with_for_update()).all()
 
 
-def choose(connection: Connection, name: str | None, fingerprint: bytes, suggestion: str | None) -> str:
-    """The name of the data set that a table belongs to, known or new; refuses what would evade a budget."""
-    asked = None if name is None else check_name(name)
+def resolve_name(connection: Connection, name: str | None, fingerprint: bytes, suggestion: str | None) -> str:
+    """The name of the data set that a table belongs to, known or new; raises BudgetError if a budget is evaded."""
+    given = None if name is None else check_name(name)
     found = owner(connection, fingerprint)
-    if found is not None and asked not in (None, found):
+    if found is not None and given not in (None, found):
         raise BudgetError(
-            f"this table is already known as data set {found!r}; as {asked!r} it would have a second budget.",
+            f"this table is already known as data set {found!r}; as {given!r} it would have a second budget.",
             f"Use the name {found!r}, or none.",
         )
-    if asked or found:
-        return asked or str(found)
+    if given or found:
+        return given or str(found)
     if suggestion is None:
         raise InputError("the ledger does not know this table.", "Name its data set: dataset=...")
-    chosen = as_name(suggestion)
-    if chosen in names_with_content(connection):
+    suggested = as_name(suggestion)
+    if suggested in names_with_content(connection):
         raise BudgetError(
-            f"data set {chosen!r} is known with other rows than this table has.",
-            f"Say which it is: dataset {chosen!r} if rows were added to it, another name if not "
+            f"data set {suggested!r} is known with other rows than this table has.",
+            f"Say which it is: dataset {suggested!r} if rows were added to it, another name if not "
             "(--dataset NAME, or dataset=...).",
         )
-    return chosen
+    return suggested
 
 
 def register(connection: Connection, name: str, fingerprint: bytes, rows: int) -> int:
-    """The number of the data set of this name, and the fingerprint in it; both new if need be; under `lock_names`."""
+    """The primary key of the data set of this name; registers name and fingerprint if new. Needs `lock_names`."""
     dataset = find_or_register(connection, name)
     if owner(connection, fingerprint) is None:
         connection.execute(insert(FINGERPRINTS).values(fingerprint=fingerprint, dataset=dataset, rows=rows))
     return dataset
 
 
-def preview(connection: Connection, name: str) -> DatasetState:
-    """What is known of a data set."""
+def dataset_state(connection: Connection, name: str) -> DatasetState:
+    """The stored state of a data set; empty except for the name if it is new."""
     row = connection.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().one_or_none()
     if row is None:
         return DatasetState(name)
-    ours = select(FINGERPRINTS.c.rows, FINGERPRINTS.c.fingerprint).where(FINGERPRINTS.c.dataset == row["id"])
+    contents = select(FINGERPRINTS.c.rows, FINGERPRINTS.c.fingerprint).where(FINGERPRINTS.c.dataset == row["id"])
     return DatasetState(
         name=name,
-        releases=account(connection, name).dataset.releases,
+        releases=stored_dataset(connection, name).dataset.releases,
         holdout=row["holdout"],
-        by=None if row["split_by"] is None else _as(str, json.loads(row["split_by"])),
+        by=None if row["split_by"] is None else _checked(str, json.loads(row["split_by"])),
         split_key=bytes(row["split_key"]),
-        contents=tuple(sorted((found.rows, bytes(found.fingerprint)) for found in connection.execute(ours))),
+        contents=tuple(sorted((found.rows, bytes(found.fingerprint)) for found in connection.execute(contents))),
     )
 
 
 def find_or_register(connection: Connection, name: str) -> int:
-    """The number of the data set of this name, a new one with a key of its own if there is none; under `lock_names`."""
+    """The primary key of the data set of this name; a new one gets its own split key. Needs `lock_names`."""
     found = connection.execute(select(DATASETS.c.id).where(DATASETS.c.name == name)).scalar()
     if found is None:
-        entry = insert(DATASETS).values(name=name, split_key=os.urandom(KEY_BYTES), created=now())
-        return add(connection, entry)
+        dataset = insert(DATASETS).values(name=name, split_key=os.urandom(KEY_BYTES), created=now())
+        return add(connection, dataset)
     return int(found)
 
 
-def add(connection: Connection, entry: Insert) -> int:
-    """The number of a new row."""
-    key = connection.execute(entry).inserted_primary_key
-    assert key is not None  # noqa: S101 (both databases tell it)
+def add(connection: Connection, row: Insert) -> int:
+    """Insert a row; returns its primary key."""
+    key = connection.execute(row).inserted_primary_key
+    assert key is not None
     return int(key[0])
 
 
@@ -150,21 +150,21 @@ def record(name: str, row: RowMapping) -> Record:
         started=datetime.fromisoformat(row["started"]),
         finished=None if finished is None else datetime.fromisoformat(finished),
         rows=row["rows"],
-        guarantee=_as(dict, json.loads(row["guarantee"])),
+        guarantee=_checked(dict, json.loads(row["guarantee"])),
         output=row["output"],
     )
 
 
-def _as(of: type, plain: Any) -> Any:
-    """What JSON was written of; a null is one of anything."""
+def _checked(of: type, plain: Any) -> Any:
+    """A value read from JSON, if it has this type or is null."""
     if plain is not None and not isinstance(plain, of):
         raise TypeError(f"not a {of.__name__}")
     return plain
 
 
-def _account(rows: list[Any]) -> Account:
+def _stored(rows: list[Any]) -> StoredDataset:
     first = rows[0]
     spent = sum((exact(row.epsilon) * row.times for row in rows if row.times), Fraction())
     releases = sum(row.times for row in rows)
     dataset = Dataset(first.name, first.budget, round_up(spent), releases, datetime.fromisoformat(first.created))
-    return Account(dataset, first.id, spent)
+    return StoredDataset(dataset, first.id, spent)

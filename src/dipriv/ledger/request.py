@@ -1,4 +1,4 @@
-"""A release at the ledger's door: what it brings, what the ledger knows, and when the two do not go together."""
+"""A request to release a table, the stored state of its data set, and the check that both are compatible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dipriv.errors import DisclosureError, LedgerError
 
 @dataclass(frozen=True)
 class DatasetState:
-    """What the ledger knows of a data set; nothing, if it is new. `contents` are (rows, fingerprint) of its past."""
+    """What the ledger knows about a data set. `contents` are (number of rows, fingerprint) of all its tables so far."""
 
     name: str
     releases: int = 0
@@ -21,7 +21,7 @@ class DatasetState:
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """What a release brings: its table's name and fingerprint, the earlier contents that it begins with, its split."""
+    """A table's name, fingerprint and number of rows, the earlier contents that it begins with, and its split."""
 
     name: str
     fingerprint: bytes = field(repr=False)
@@ -32,14 +32,14 @@ class ReleaseRequest:
     split_key: bytes | None = field(default=None, repr=False)
 
     def check(self, known: DatasetState) -> None:
-        """Refuse what would mix rows that were held out with rows that were released."""
+        """Raise DisclosureError if rows that were held out would be released, or the other way round."""
         name = f"data set {known.name!r}"
         if known.releases and (known.holdout is None) != (self.holdout is None):
             before, now = ("none", "some") if known.holdout is None else ("some", "none")
             raise DisclosureError(
                 f"earlier releases of {name} held out {before} of its rows, and this one would hold out {now}.",
                 "Use the kind of reference that the earlier releases had: held-out rows are exposed, released rows are "
-                "promised protection, and no row can be both.",
+                "protected, and no row can be both.",
             )
         if known.holdout is not None and (known.holdout, known.by) != (self.holdout, self.by):
             raise DisclosureError(
@@ -48,7 +48,7 @@ class ReleaseRequest:
                 "Ask for the fixed share and unit, or leave the share out.",
             )
         if known.holdout is not None and known.split_key != self.split_key:
-            raise LedgerError(f"{name} was registered by another release meanwhile.", "Give the command again.")
+            raise LedgerError(f"{name} was registered by another release in the meantime.", "Give the command again.")
         earlier = {digest for _, digest in known.contents}
         unchanged = self.fingerprint in earlier or earlier <= self.begins_with
         if known.holdout is not None and known.by is None and not unchanged:
@@ -61,5 +61,5 @@ class ReleaseRequest:
 
 
 def _in_words(share: float, column: str | None) -> str:
-    """A hold-out for a message."""
+    """A hold-out in words, for messages."""
     return f"a share of {share!r} by " + ("position" if column is None else f"column {column!r}")

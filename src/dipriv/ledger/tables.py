@@ -1,7 +1,7 @@
-"""The tables of a ledger's database, how a new ledger is set up, and how one that is there is told from others.
+"""The tables of a ledger's database, their initialisation, and the validation of an existing file.
 
-SQLite keeps any value in any column, and runs what the file itself says, as triggers and views. A file from elsewhere
-is therefore looked through when it is opened: its tables are plain ones, and its entries such as dipriv writes.
+SQLite stores any value in any column, and executes triggers and views of the file. A ledger file is therefore untrusted
+input: when it is opened, its tables must be plain tables, and every value one that dipriv could have written.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dipriv.errors import LedgerError
 
 VERSION = 1
 KEY_BYTES = 32
-LONGEST_ENTRY = 1 << 24
-"""Of a text in a ledger, in bytes: SQLite reads no longer one."""
+MAX_VALUE_BYTES = 1 << 24
+"""The longest text or blob that SQLite may read from a ledger."""
 
 _ALL = MetaData()
 
@@ -51,7 +51,7 @@ DATASETS = Table(
     Column("budget", Double),
     Column("split_key", LargeBinary, nullable=False),
     Column("holdout", Double),
-    Column("split_by", Text),  # as JSON: names of columns may have characters that no database takes
+    Column("split_by", Text),  # as JSON: column names may have characters that no database can store
     Column("created", Text, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -82,8 +82,8 @@ _NUMBER = "typeof({0}) = 'real' AND {0} > 0 AND {0} <= 1.7976931348623157e308"
 _KEY = f"typeof({{0}}) = 'blob' AND length({{0}}) = {KEY_BYTES}"
 _COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
 _TEXT = "typeof({0}) = 'text'"
-_KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"  # noqa: S608
-_RULES = {  # in SQLite's words, for each column; a column that may be null is right where it is
+_KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"
+_RULES = {  # a SQL condition for each column; a null is allowed where the column is nullable
     LEDGER: {"id": _COUNT, "fingerprint_key": _KEY, "created": _TEXT},
     DATASETS: {
         "id": _COUNT,
@@ -110,7 +110,7 @@ _RULES = {  # in SQLite's words, for each column; a column that may be null is r
 
 
 def is_initialised(connection: Connection, place: str) -> bool:
-    """True for a ledger of this version, False for an empty database; anything else is refused."""
+    """True for a ledger of this version, False for an empty database; raises LedgerError for anything else."""
     tables = inspect(connection)
     is_file = connection.dialect.name == "sqlite"
     if tables.has_table(LEDGER.name):
@@ -118,7 +118,7 @@ def is_initialised(connection: Connection, place: str) -> bool:
             _check_tables(connection, place)
         _check_version(connection.execute(select(LEDGER.c.version)).scalar(), place)
         if is_file:
-            _check_entries(connection, place)
+            _check_values(connection, place)
         return True
     if is_file and tables.get_table_names():
         raise LedgerError(
@@ -128,7 +128,7 @@ def is_initialised(connection: Connection, place: str) -> bool:
 
 
 def _check_tables(connection: Connection, place: str) -> None:
-    """Nothing in the file runs by itself: no trigger, and our tables are neither views nor computed."""
+    """The file has no triggers and no views, and its tables have no generated columns."""
     found = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
     plain = {row.name for row in found if row.type == "table" and str(row.sql).startswith("CREATE TABLE")}
     names = {table.name for table in _RULES}
@@ -142,26 +142,26 @@ def _check_tables(connection: Connection, place: str) -> None:
         )
 
 
-def _check_entries(connection: Connection, place: str) -> None:
+def _check_values(connection: Connection, place: str) -> None:
     for table, rules in _RULES.items():
         for name, rule in rules.items():
             column = f'"{name}"'
-            right = rule.format(column) + (f" OR {column} IS NULL" if table.c[name].nullable else "")
-            query = f'SELECT EXISTS (SELECT 1 FROM "{table.name}" WHERE ({right}) IS NOT 1)'  # noqa: S608 (our own)
+            valid = rule.format(column) + (f" OR {column} IS NULL" if table.c[name].nullable else "")
+            query = f'SELECT EXISTS (SELECT 1 FROM "{table.name}" WHERE ({valid}) IS NOT 1)'
             if connection.exec_driver_sql(query).scalar():
                 raise damaged(place, f"{table.name}.{name}")
 
 
 def damaged(place: str, what: str = "an entry") -> LedgerError:
-    """The refusal of a ledger that says what no dipriv wrote."""
+    """The error for a ledger with a value that dipriv does not write."""
     return LedgerError(
         f"the ledger {place} is damaged: {what} has a value that dipriv does not write.",
         "Restore it from a backup, and release nothing before.",
     )
 
 
-def set_up(connection: Connection) -> None:
-    """Make the tables and the ledger's secret key."""
+def initialise(connection: Connection) -> None:
+    """Create the tables and the ledger's secret key."""
     _ALL.create_all(connection)
     connection.execute(
         insert(LEDGER).values(id=1, version=VERSION, fingerprint_key=os.urandom(KEY_BYTES), created=now())
@@ -169,13 +169,13 @@ def set_up(connection: Connection) -> None:
 
 
 def now() -> str:
-    """The time in UTC, as it is stored."""
+    """The current time in UTC, in the stored format."""
     return datetime.now(UTC).isoformat()
 
 
 def _check_version(version: object, place: str) -> None:
     if version != VERSION:
         raise LedgerError(
-            f"the ledger {place} has version {version}, and this dipriv knows version {VERSION}.",
+            f"the ledger {place} has version {version}; this dipriv reads version {VERSION}.",
             "Use the version of dipriv that wrote it, or a newer one.",
         )

@@ -1,4 +1,4 @@
-"""What a ledger says: data sets, releases and refusals, as frozen values without secrets; sums err to the safe side."""
+"""Data sets and releases as frozen values without secrets; sums of ε are exact or rounded up."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from dipriv.guarantee.guarantee import SMALLEST_EPSILON
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
 
-_LONGEST_NAME, _ROOM = 100, 10
-_SLACK = 1 + 2.0**-50  # more than the rounding errors of one exponential and two products
+_MAX_NAME = 100
+_NAME_RESERVE = 10
+"""Characters of a suggested name that are left for a number behind it."""
+_SLACK = 1 + 2.0**-50
+"""More than the rounding errors of one exponential and two products."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set's account.
+    """A data set with its privacy budget.
 
-    `budget` is None when no limit is set; `spent` is the sum of the ε of all releases, whether reserved, done or
-    failed, rounded up; `releases` is how many these are; `created` is in UTC.
+    `budget` is None if no limit is set. `spent` is the sum of the ε of all releases (reserved, done and failed),
+    rounded up, and `releases` is their number. `created` is in UTC.
 
     >>> from datetime import UTC
-    >>> account = Dataset("people", budget=3.0, spent=1.0, releases=2, created=datetime(2026, 1, 1, tzinfo=UTC))
-    >>> account.left, round(account.power(), 3)
+    >>> dataset = Dataset("people", budget=3.0, spent=1.0, releases=2, created=datetime(2026, 1, 1, tzinfo=UTC))
+    >>> dataset.left, round(dataset.power(), 3)
     (2.0, 0.136)
     """
 
@@ -39,7 +42,7 @@ class Dataset:
 
     @property
     def left(self) -> float | None:
-        """What is left of the budget, rounded down and never below 0, so that it can be asked for; None: no limit."""
+        """What is left of the budget, rounded down and at least 0; None if no limit is set."""
         if self.budget is None:
             return None
         return max(0.0, round_down(exact(self.budget) - exact(self.spent)))
@@ -57,9 +60,9 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Record:
-    """One release: its ε is spent from the moment it is reserved, whatever its state; times are in UTC.
+    """One release. Its ε is spent from the reservation on, in every state. Times are in UTC.
 
-    `rows` is how many rows were written, known when it is done; `output` is the name of the file without its folder.
+    `rows` is the number of rows written, set when the release is done. `output` is a file name without its folder.
     """
 
     number: int
@@ -73,27 +76,27 @@ class Record:
     output: str | None
 
 
-def overspent(account: Dataset, epsilon: float) -> BudgetError:
-    """The refusal of a release that asks for more than is left."""
-    left = account.left or 0.0
-    command = f"raise its budget, if those whom it protects agree: dipriv ledger budget {account.name!r} EPSILON"
+def overspent(dataset: Dataset, epsilon: float) -> BudgetError:
+    """The error for a release that requests more ε than is left."""
+    left = dataset.left or 0.0
+    command = f"raise its budget, if those whom it protects agree: dipriv ledger budget {dataset.name!r} EPSILON"
     if left < SMALLEST_EPSILON:
         return BudgetError(
-            f"the release asks for ε = {epsilon!r}, but nothing is left of the budget ε = {account.budget!r} of data "
-            f"set {account.name!r}.",
+            f"the release asks for ε = {epsilon!r}, but nothing is left of the budget ε = {dataset.budget!r} of data "
+            f"set {dataset.name!r}.",
             f"Release nothing more of this data set, or {command}.",
         )
     return BudgetError(
-        f"the release asks for ε = {epsilon!r}, but only {left!r} is left of the budget ε = {account.budget!r} of data "
-        f"set {account.name!r}.",
+        f"the release asks for ε = {epsilon!r}, but only {left!r} is left of the budget ε = {dataset.budget!r} of data "
+        f"set {dataset.name!r}.",
         f"Ask for at most ε = {left!r}, or {command}.",
     )
 
 
 def exact(epsilon: float) -> Fraction:
-    """ε as the decimal number that it is written as: ten times 0.1 is 1, and five times 0.2.
+    """ε as the decimal number that it is written as, so that ten times 0.1 is 1.
 
-    The float next to 0.1 is a little more, by 1 in 10^17: far less than the exact noise of a release stays below its ε.
+    The float next to 0.1 exceeds it by 1 in 10^17, far less than the margin by which exact noise stays below its ε.
 
     >>> 10 * exact(0.1) == 1 < 10 * Fraction(0.1)
     True
@@ -102,7 +105,7 @@ def exact(epsilon: float) -> Fraction:
 
 
 def round_up(number: Fraction) -> float:
-    """A float that is written as no less than `number`, the nearest such.
+    """The smallest float whose decimal form is at least `number`.
 
     >>> round_up(3 * exact(0.1)), exact(round_up(Fraction(1, 3))) > Fraction(1, 3)
     (0.3, True)
@@ -112,35 +115,35 @@ def round_up(number: Fraction) -> float:
 
 
 def round_down(number: Fraction) -> float:
-    """A float that is written as no more than `number`."""
+    """The largest float whose decimal form is at most `number`."""
     return -round_up(-number)
 
 
 def check_name(name: object) -> str:
-    """`name` as the name of a data set, in Unicode's composed form: what looks the same is the same data set.
+    """The name of a data set in Unicode's composed form (NFC), so that names that look the same are the same.
 
     >>> check_name("people 2026")
     'people 2026'
     """
-    remedy = f"Use 1 to {_LONGEST_NAME} printable characters without / and \\, and no space at either end."
+    remedy = f"Use 1 to {_MAX_NAME} printable characters without / and \\, and no space at either end."
     if not isinstance(name, str):
-        raise InputError(f"the name of a data set is a {type(name).__name__}, not a text.", remedy)
+        raise InputError(f"expected the name of a data set as text, got {type(name).__name__}.", remedy)
     name = unicodedata.normalize("NFC", name)
-    if not 1 <= len(name) <= _LONGEST_NAME:
+    if not 1 <= len(name) <= _MAX_NAME:
         raise InputError(f"the name of the data set has {len(name)} characters.", remedy)
     if name != name.strip() or not all(map(_may_name, name)):
-        raise InputError("the name of the data set has characters that it may not have, or not there.", remedy)
+        raise InputError("the name of the data set has characters that are not allowed, or spaces at an end.", remedy)
     return name
 
 
 def as_name(suggestion: str) -> str:
-    r"""A valid name as close to `suggestion`, say a file's name, as can be, with room for a number behind it.
+    r"""A valid name similar to `suggestion`, such as a file name, with room for a number behind it.
 
     >>> as_name("data/people\n")
     'data-people-'
     """
     plain = "".join(c if _may_name(c) else "-" for c in unicodedata.normalize("NFC", suggestion))
-    return plain.strip()[: _LONGEST_NAME - _ROOM].strip() or "data"
+    return plain.strip()[: _MAX_NAME - _NAME_RESERVE].strip() or "data"
 
 
 def _may_name(character: str) -> bool:

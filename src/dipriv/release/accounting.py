@@ -56,7 +56,7 @@ class LedgerSession:
 
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
         """Spend ε, before any output exists."""
-        number = self.ledger.enter(self.request, guarantee.epsilon, guarantee, output)
+        number = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
         return Receipt(guarantee.epsilon, self.ledger, number, self.name)
 
 

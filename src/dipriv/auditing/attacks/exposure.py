@@ -1,7 +1,7 @@
-"""Exposure: rows of the table that stand in the release, cell by cell or nearly so.
+"""Exposure: rows of the table that appear in the release, identical or nearly identical.
 
-Aimed at the hold-out if there is one: the release may be made of it (the paper's empirical reference puts a box around
-each of its rows), and only a private reference promises it anything. Otherwise at the released people.
+The targets are the held-out rows if there are any. A release may reproduce them (the paper's empirical reference puts
+a box around each), and only a private reference protects them. Otherwise the targets are released people.
 """
 
 from __future__ import annotations
@@ -9,41 +9,43 @@ from __future__ import annotations
 import numpy as np
 
 from dipriv.auditing.attacks.outcome import compare
-from dipriv.auditing.attacks.setup import Cast
-from dipriv.auditing.results import Attack
+from dipriv.auditing.attacks.registry import AttackContext, attack
+from dipriv.auditing.results import AttackResult
 
-CLOSE = 0.01
-"""Of people who have no equal released row, the share that is by chance as near to one as what counts as near."""
+NEAR_SHARE = 0.01
+"""The distance that counts as near is this quantile among non-members who have no identical released row."""
 
 
-def exposure(cast: Cast, epsilon: float, confidence: float, *, held_protected: bool) -> list[Attack]:
-    """Verbatim, and within a radius that the attacker takes from people who are not counted.
+@attack("exposure", order=10)
+def run(context: AttackContext) -> list[AttackResult]:
+    """Identical rows, and rows within a radius that the attacker takes from known non-members.
 
-    It is taken among those who have no equal released row: in tables of levels many have one, and their distance of 0
-    would be no radius. Where all of them have one there is no second attack.
+    The radius comes from those who have no identical released row: in tables of few levels many have one, and their
+    distance of 0 would be no radius. Where all of them have one, the second attack is left out.
     """
-    aimed = cast.held if len(cast.held) else cast.members
-    whom = "held-out people" if len(cast.held) else "released people"
-    promised = None if len(cast.held) and not held_protected else epsilon
-    targets, control = aimed.closest, cast.strangers.closest
-    found = [
+    cohorts = context.cohorts
+    has_holdout = len(cohorts.held_out) > 0
+    people = "held-out people" if has_holdout else "released people"
+    epsilon = None if has_holdout and not context.setup.all_protected else context.epsilon
+    targets = (cohorts.held_out if has_holdout else cohorts.members).closest
+    control = cohorts.non_members.closest
+    results = [
         compare(
             "exposure, verbatim",
-            f"Looks whether the rows of {whom} are in the release, equal in every cell.",
+            f"Looks whether the rows of {people} are in the release, equal in every cell.",
             targets == 0,
             control == 0,
-            confidence,
-            promised,
+            context.confidence,
+            epsilon,
         )
     ]
-    unequal = cast.outsiders.closest[cast.outsiders.closest > 0]
+    unequal = cohorts.known_non_members.closest[cohorts.known_non_members.closest > 0]
     if len(unequal):
-        radius = np.quantile(unequal, CLOSE, method="inverted_cdf")
+        radius = np.quantile(unequal, NEAR_SHARE, method="inverted_cdf")
         what = (
-            f"Looks whether the rows of {whom} have a released row that is equal, or as near as that of the nearest "
-            f"{CLOSE:.0%} of other people without an equal one."
+            f"Looks whether the rows of {people} have a released row that is equal, or as near as that of the nearest "
+            f"{NEAR_SHARE:.0%} of other people without an equal one."
         )
-        found.append(
-            compare("exposure, nearly verbatim", what, targets <= radius, control <= radius, confidence, promised)
-        )
-    return found
+        near, control_near = targets <= radius, control <= radius
+        results.append(compare("exposure, nearly verbatim", what, near, control_near, context.confidence, epsilon))
+    return results

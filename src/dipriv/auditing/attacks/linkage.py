@@ -1,4 +1,4 @@
-"""Linkage: two halves of a person's data are put together through the release."""
+"""Linkage: two halves of a person's record are joined through the release."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv.auditing.attacks.outcome import compare
-from dipriv.auditing.attacks.setup import Cast
-from dipriv.auditing.nearness import Points
-from dipriv.auditing.results import Attack
+from dipriv.auditing.attacks.registry import AttackContext, attack
+from dipriv.auditing.nearness import Points, Space
+from dipriv.auditing.results import AttackResult
 
 NEAREST = (1, 5)
+"""How many nearest released rows of each half are compared."""
 
 
-def linkage(cast: Cast, epsilon: float, confidence: float) -> list[Attack]:
-    """The released rows nearest to each half of a person's columns: is one row among both?"""
-    one, other = halves(cast)
-    if not other:
+@attack("linkage", order=20)
+def run(context: AttackContext) -> list[AttackResult]:
+    """Link two halves of the columns if their nearest released rows have a row in common."""
+    cohorts = context.cohorts
+    first_half, second_half = halves(cohorts.space)
+    if not second_half:
         return []
 
     def linked(people: Points) -> NDArray[np.bool_]:
-        """(people, count): whether the nearest 1, 2, ... rows of both halves have a row in common."""
-        released, most = cast.space.released, max(NEAREST)
-        near, also = (cast.space.nearest(people, released, most, half)[1] for half in (one, other))
-        same = near[:, :, np.newaxis] == also[:, np.newaxis, :]
-        return np.stack([same[:, : k + 1, : k + 1].any(axis=(1, 2)) for k in range(most)], axis=1)
+        """(people, k): whether the nearest 1, 2, ... rows of both halves have a row in common."""
+        space, k_max = cohorts.space, max(NEAREST)
+        first, second = (space.nearest(people, space.released, k_max, half)[1] for half in (first_half, second_half))
+        same = first[:, :, np.newaxis] == second[:, np.newaxis, :]
+        return np.stack([same[:, : k + 1, : k + 1].any(axis=(1, 2)) for k in range(k_max)], axis=1)
 
-    targets, control = linked(cast.members.points), linked(cast.strangers.points)
+    targets, control = linked(cohorts.members.points), linked(cohorts.non_members.points)
     return [
         compare(
             f"linkage, {k} nearest",
@@ -34,15 +37,15 @@ def linkage(cast: Cast, epsilon: float, confidence: float) -> list[Attack]:
             "one in common.",
             targets[:, k - 1],
             control[:, k - 1],
-            confidence,
-            epsilon,
+            context.confidence,
+            context.epsilon,
         )
         for k in NEAREST
     ]
 
 
-def halves(cast: Cast) -> tuple[list[int], list[int]]:
-    """Two sets of columns that tell about as much: those with the most distinct values are dealt out in turn."""
-    distinct = [len(np.unique(column)) for column in cast.space.released]
+def halves(space: Space) -> tuple[list[int], list[int]]:
+    """Two sets of columns with about equal information: columns sorted by distinct values, dealt alternately."""
+    distinct = [len(np.unique(column)) for column in space.released]
     order = sorted(range(len(distinct)), key=lambda column: -distinct[column])
     return order[::2], order[1::2]

@@ -1,75 +1,70 @@
-"""Attacks on a release, to be run by its owner before others do: how much do they find out beyond a control group?
+"""Run every registered attack on a release and compare its success rate with that on a control group.
 
-An attack succeeds on a person or not. Its rate on people of the table is put beside its rate on strangers, of whom the
-release cannot tell; the difference is what the release gives away, and for people whom the promise protects ε says how
-much that can be at most. People have one part each, and what an attacker learns from is never counted.
+An attack succeeds or fails on each person. Its rate on members of the table is compared with its rate on non-members,
+about whom the release holds no information. The difference, the attacker's advantage, is what the release discloses,
+and for protected rows ε bounds it. Cohorts are disjoint: nobody the attacker learns from is counted.
 
-Intervals count the tries as independent. They are not quite: all are about one release, so they share its reference and
-its rows. They say how far the rates of further people of this scene would be from those that are found, not how far
-the rates of another release.
+Intervals treat the trials as independent. They are not quite, because all of them concern one release with one
+reference. The intervals describe how the rates would vary over further people of this setup, not over releases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Seed
 from dipriv._tables.frames import check_names
-from dipriv.auditing.attacks.attribute_inference import attributes
-from dipriv.auditing.attacks.exposure import exposure
-from dipriv.auditing.attacks.linkage import linkage
-from dipriv.auditing.attacks.membership import membership
-from dipriv.auditing.attacks.reidentification import line_ups
-from dipriv.auditing.attacks.setup import FEWEST_PEOPLE, Scene, as_sequence, cast, stage
-from dipriv.auditing.results import Attack
+from dipriv.auditing.attacks.registry import AttackContext, registered_attacks
+from dipriv.auditing.attacks.setup import MIN_PEOPLE, AttackSetup, as_sequence, assign_cohorts
+from dipriv.auditing.intervals import check_confidence
+from dipriv.auditing.results import AttackResult
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 
-__all__ = ["Scene", "attack_all", "stage"]
 
-
-def attack_all(
-    scene: Scene,
+def run_attacks(
+    setup: AttackSetup,
     epsilon: float,
     *,
     confidence: float = 0.95,
     secret: str | None = None,
-    most: int = 2_000,
+    max_people: int = 2_000,
     seed: Seed = None,
-    progress: Callable[[float], None] | None = None,
-) -> tuple[Attack, ...]:
-    """Every attack that the scene has columns and rows enough for.
+    progress: Progress = no_progress,
+) -> tuple[AttackResult, ...]:
+    """Run every attack that the setup has enough columns and rows for.
 
     Parameters
     ----------
-    epsilon : what is claimed for the release.
+    setup : the table, its release and the control group.
+    epsilon : the claim for the release.
     confidence : of each interval by itself.
-    secret : the column to be inferred from the others; by default each in turn.
-    most : of each group of people at most so many are attacked, or learned from.
-    seed : a seed for who is attacked. It has nothing to do with the noise of the release.
-    progress : is told the share of the work that is done.
+    secret : the column to infer from the others; by default each in turn.
+    max_people : the largest size of a cohort.
+    seed : seed of the attacker's randomness. It has no influence on the noise of the release.
+    progress : called with what is being done and the share of it that is done.
+
+    Returns
+    -------
+    The results, in the order of the registry.
+
+    Raises
+    ------
+    InputError : an argument is out of its range, or `secret` is not a column.
     """
     epsilon = check_epsilon(epsilon)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r} is not between 0 and 1.", "Use a confidence such as 0.95.")
-    if most < FEWEST_PEOPLE:
-        raise InputError(f"most={most!r} is below {FEWEST_PEOPLE}.", f"Attack at least {FEWEST_PEOPLE} people.")
+    check_confidence(confidence)
+    if max_people < MIN_PEOPLE:
+        raise InputError(f"max_people={max_people!r} is below {MIN_PEOPLE}.", f"Attack at least {MIN_PEOPLE} people.")
     if secret is not None:
-        check_names([secret], scene.table.column_names, "secret")
-    draw = np.random.default_rng(None if seed is None else as_sequence(seed))
-    people = cast(scene, most, draw)
-    steps: tuple[Callable[[], list[Attack]], ...] = (
-        lambda: exposure(people, epsilon, confidence, held_protected=scene.all_protected),
-        lambda: linkage(people, epsilon, confidence),
-        lambda: membership(people, epsilon, confidence),
-        lambda: line_ups(scene, people, epsilon, confidence, draw),
-        lambda: attributes(people, epsilon, confidence, secret),
-    )
-    found: list[Attack] = []
-    for done, step in enumerate(steps, start=1):
-        found += step()
-        if progress is not None:
-            progress(done / len(steps))
-    return tuple(found)
+        check_names([secret], setup.table.column_names, "secret")
+    rng = np.random.default_rng(None if seed is None else as_sequence(seed))
+    cohorts = assign_cohorts(setup, max_people, rng)
+    context = AttackContext(setup, cohorts, epsilon, confidence, rng, secret)
+    results: list[AttackResult] = []
+    attacks = registered_attacks()
+    for number, attack in enumerate(attacks, start=1):
+        results += attack.run(context)
+        progress("attacking", number, len(attacks))
+    return tuple(results)

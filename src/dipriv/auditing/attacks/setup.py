@@ -1,8 +1,7 @@
-"""The scene of an attack: the table that was released, the release, and people who were never in the table.
+"""What an attack is run on: the released table, its release, a control group, and disjoint cohorts of people.
 
-The control group is drawn at random from the same people, and the others are put in random order. So a released person
-and one of the control group could have changed places: what an attack finds out about the one beyond the other, it has
-from the release.
+The control group is a random part of the same people, so a member and a non-member are exchangeable: what an attack
+finds out about members beyond non-members comes from the release.
 """
 
 from __future__ import annotations
@@ -15,26 +14,28 @@ from numpy.typing import NDArray
 
 from dipriv._random.bits import Seed, source
 from dipriv.auditing.nearness import Points, Space
-from dipriv.auditing.procedure import Publish
+from dipriv.auditing.procedure import ReleaseProcedure
 from dipriv.errors import InputError
 from dipriv.release.fitting import FittedMechanism
 
-FEWEST_ROWS, FEWEST_PEOPLE = 50, 10
-"""A table to be split needs so many rows; each side of a scene so many people."""
+MIN_ROWS = 50
+"""The smallest table that can be split into members and a control group."""
+MIN_PEOPLE = 10
+"""The smallest release, control group or cohort."""
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What the attacks need: the table that was given to the mechanism, what came out, and people who were not in it.
+class AttackSetup:
+    """The table that was released, the release, and people who were not in the table.
 
-    `rows` are the positions in `table` of the released rows, in order. `control` must be a random part of the people
-    whose other part is `table`. `fitted` is for an attacker who also knows the reference, as the promise allows.
-    `all_protected`: ε is promised to all rows of the table, also to those that were held out.
+    `row_positions` are the positions in `table` of the released rows, in order. `control` must be a random part of the
+    people whose other part is `table`. `fitted` is for an attacker who also knows the reference, which the guarantee
+    allows. `all_protected`: the guarantee covers all rows of the table, including those that were held out.
     """
 
     table: pa.Table = field(repr=False)
     released: pa.Table = field(repr=False)
-    rows: NDArray[np.intp] = field(repr=False)
+    row_positions: NDArray[np.intp] = field(repr=False)
     control: pa.Table = field(repr=False)
     fitted: FittedMechanism | None = field(repr=False, default=None)
     all_protected: bool = False
@@ -46,125 +47,149 @@ class Scene:
                     f"the columns of the {name} are not those of the table, or not in their order and types.",
                     "Give all three the privatized columns alone: table.select([...]).",
                 )
-            if side.num_rows < FEWEST_PEOPLE:
+            if side.num_rows < MIN_PEOPLE:
                 raise InputError(
-                    f"the {name} has {side.num_rows} rows; attacks need at least {FEWEST_PEOPLE}.",
+                    f"the {name} has {side.num_rows} rows; attacks need at least {MIN_PEOPLE}.",
                     "Use a larger table, or split it differently.",
                 )
-        rows = np.asarray(self.rows)
+        rows = np.asarray(self.row_positions)
         inside = rows.dtype.kind in "iu" and rows.ndim == 1 and (rows >= 0).all() and (rows < self.table.num_rows).all()
         if not inside or len(rows) != self.released.num_rows or len(np.unique(rows)) < len(rows):
             raise InputError(
                 f"{rows.size} positions are given for {self.released.num_rows} released rows of a table of "
-                f"{self.table.num_rows}; each must have one of its own.",
-                "Give the position in the table of every released row, as Release.rows does.",
+                f"{self.table.num_rows}; each released row needs one position of its own.",
+                "Give the position in the table of every released row.",
             )
 
 
-def stage(table: pa.Table, publish: Publish, seed: Seed = None, control: float = 0.3) -> Scene:
-    """Set a share of the people apart as the control group, and publish the others, in random order."""
+def set_up(table: pa.Table, release: ReleaseProcedure, seed: Seed = None, control: float = 0.3) -> AttackSetup:
+    """Reserve a random share of the people as the control group, and release the others in random order.
+
+    Parameters
+    ----------
+    table : all people.
+    release : the procedure under audit.
+    seed : seed of the split and of the release.
+    control : share of the people in the control group.
+
+    Returns
+    -------
+    The setup, with the privatized columns alone.
+
+    Raises
+    ------
+    InputError : the table is too small, or `control` is not a share between 0 and 1.
+    """
     if not 0 < control < 1:
         raise InputError(f"control={control!r} is not a share between 0 and 1.", "Use a share such as 0.3.")
-    if table.num_rows < FEWEST_ROWS:
+    if table.num_rows < MIN_ROWS:
         raise InputError(
-            f"the table has {table.num_rows} rows; attacks need at least {FEWEST_ROWS}.", "Use a larger table."
+            f"the table has {table.num_rows} rows; attacks need at least {MIN_ROWS}.", "Use a larger table."
         )
-    ours, theirs = (None, None) if seed is None else as_sequence(seed).spawn(2)
-    order = np.random.default_rng(ours).permutation(table.num_rows)
-    apart = round(control * table.num_rows)
-    control_group, given = take(table, order[:apart]), take(table, order[apart:])
-    published = publish(given, theirs)
-    names = published.data.column_names
-    return Scene(
-        given.select(names),
-        published.data,
-        published.rows,
-        control_group.select(names),
-        published.fitted,
-        published.all_protected,
+    split_seed, release_seed = (None, None) if seed is None else as_sequence(seed).spawn(2)
+    order = np.random.default_rng(split_seed).permutation(table.num_rows)
+    n_control = round(control * table.num_rows)
+    non_members, members = take(table, order[:n_control]), take(table, order[n_control:])
+    released = release(members, release_seed)
+    names = released.data.column_names
+    return AttackSetup(
+        members.select(names),
+        released.data,
+        released.row_positions,
+        non_members.select(names),
+        released.fitted,
+        released.all_protected,
     )
 
 
 def as_sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """A seed that others can be spawned from."""
-    source(seed)  # refuses what is no seed
+    """A seed sequence, from which further seeds can be spawned."""
+    source(seed)  # raises for an invalid seed
     return seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Some people: their true rows, also as points, and how far the closest released row is from each.
+class Cohort:
+    """Some people: their true rows, the rows as points, and the distance of each to the closest released row.
 
-    If they were released, `own` are the places of their rows in the release.
+    If they were released, `release_positions` are the positions of their rows in the release.
     """
 
     rows: pa.Table = field(repr=False)
     points: Points = field(repr=False)
     closest: NDArray[np.int64] = field(repr=False)
-    own: NDArray[np.intp] = field(repr=False)
+    release_positions: NDArray[np.intp] = field(repr=False)
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
-    def some(self, start: int, stop: int) -> Group:
-        """Those from one place to another."""
+    def slice(self, start: int, stop: int) -> Cohort:
+        """The people from `start` up to `stop`."""
         part = slice(start, stop)
-        return Group(self.rows[part], self.points[:, part], self.closest[part], self.own[part])
+        return Cohort(self.rows[part], self.points[:, part], self.closest[part], self.release_positions[part])
 
 
 @dataclass(frozen=True, eq=False)
-class Cast:
-    """Who is who in the attacks. No person has two parts, so nothing is counted that was also learned from.
+class Cohorts:
+    """Disjoint cohorts: nobody is both learned from and counted.
 
-    `members` were released, and the attacks on them are counted. `insiders` were released too; the attacker knows them
-    and which released rows are theirs, and practises on them. `others` are the places of all further released rows.
-    `held` are in the table, but were not released. `strangers` were never in the table: they are the control group.
-    `outsiders` neither; the attacker knows them.
+    members
+        were released; attacks on them are counted.
+    training_members
+        were released; the attacker knows them and which released rows are theirs, and trains on them.
+    other_positions
+        positions of all further released rows.
+    held_out
+        are in the table, but were not released.
+    non_members
+        were never in the table; they are the control group.
+    known_non_members
+        were never in the table either; the attacker knows them.
     """
 
     space: Space
-    members: Group
-    insiders: Group
-    others: NDArray[np.intp] = field(repr=False)
-    held: Group
-    strangers: Group
-    outsiders: Group
+    members: Cohort
+    training_members: Cohort
+    other_positions: NDArray[np.intp] = field(repr=False)
+    held_out: Cohort
+    non_members: Cohort
+    known_non_members: Cohort
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(axis.name for axis in self.space.axes)
 
 
-def cast(scene: Scene, most: int, rng: np.random.Generator) -> Cast:
-    """Give the people of the scene their parts by lot, none of them to more than `most`."""
-    space = Space.of(scene.released)
-    lot = rng.permutation(len(scene.rows))
-    part = min(most, len(lot) // 3)
-    kept_back = rng.permutation(np.setdiff1d(np.arange(scene.table.num_rows), scene.rows))
-    away = rng.permutation(scene.control.num_rows)
+def assign_cohorts(setup: AttackSetup, max_people: int, rng: np.random.Generator) -> Cohorts:
+    """Assign the people of a setup to cohorts at random, at most `max_people` to each."""
+    space = Space.of(setup.released)
+    released = rng.permutation(len(setup.row_positions))
+    size = min(max_people, len(released) // 3)
+    held_out = rng.permutation(np.setdiff1d(np.arange(setup.table.num_rows), setup.row_positions))
+    control = rng.permutation(setup.control.num_rows)
     none = np.empty(0, dtype=np.intp)
 
-    def group(table: pa.Table, rows: NDArray[np.intp], own: NDArray[np.intp] = none) -> Group:
+    def cohort(table: pa.Table, rows: NDArray[np.intp], release_positions: NDArray[np.intp] = none) -> Cohort:
         people = take(table, rows)
         points = space.place(people)
-        return Group(people, points, space.nearest(points, space.released)[0][:, 0], own)
+        return Cohort(people, points, space.nearest(points, space.released)[0][:, 0], release_positions)
 
-    def released(own: NDArray[np.intp]) -> Group:
-        return group(scene.table, scene.rows[own], own)
+    def released_cohort(positions: NDArray[np.intp]) -> Cohort:
+        return cohort(setup.table, setup.row_positions[positions], positions)
 
-    return Cast(
+    return Cohorts(
         space,
-        members=released(lot[:part]),
-        insiders=released(lot[part : 2 * part]),
-        others=lot[2 * part :],
-        held=group(scene.table, kept_back[:most]),
-        strangers=group(scene.control, away[::2][:most]),
-        outsiders=group(scene.control, away[1::2][:most]),
+        members=released_cohort(released[:size]),
+        training_members=released_cohort(released[size : 2 * size]),
+        other_positions=released[2 * size :],
+        held_out=cohort(setup.table, held_out[:max_people]),
+        non_members=cohort(setup.control, control[::2][:max_people]),
+        known_non_members=cohort(setup.control, control[1::2][:max_people]),
     )
 
 
 def take(table: pa.Table, rows: NDArray[np.intp]) -> pa.Table:
-    """These rows, in this order; Arrow cannot take rows of string views themselves."""
+    """These rows, in this order. String views are cast first: Arrow cannot take rows of them."""
     views = [pa.types.is_string_view(column.type) for column in table.schema]
     if any(views):
         fields = (

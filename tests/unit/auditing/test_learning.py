@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 import dipriv
 from dipriv._random.bits import source
 from dipriv.auditing.intervals import epsilon_of_draws
-from dipriv.auditing.learning import audit_learning, audit_untouched
+from dipriv.auditing.learning import audit_independence, audit_learning
 from dipriv.auditing.noise_reuse import audit_noise_reuse
 from dipriv.auditing.primitives import audit_primitives
-from dipriv.auditing.procedure import publisher
+from dipriv.auditing.procedure import Privatize
 from dipriv.auditing.results import Bound
 from dipriv.references._learning.measurements import Accountant
 from dipriv.release import privatize as release
-from tests.unit.test_audit_mutants import (
+from tests.unit.auditing.test_mutants import (
     ATOMS,
     LEVELS,
     REALS,
@@ -53,7 +53,7 @@ def test_released_rows_have_no_say_in_what_is_learned_apart_from_them(name: str,
     asked: dict[str, Any] = {"holdout": {"reference": "holdout"}, "public": {"public": table}}.get(
         how, {"holdout": 0.2}
     )
-    found = audit_untouched(publisher(1.0, **asked), table, 1.0, rng())
+    found = audit_independence(Privatize(1.0, asked), table, 1.0, rng())
     assert found.epsilon == 0
     assert not found.exceeded
 
@@ -67,16 +67,16 @@ def test_released_rows_have_no_say_in_what_is_learned_apart_from_them(name: str,
     ids=[*TABLES, *(f"atoms of {name}" for name in ("atoms", "odd levels", "rows"))],
 )
 def test_what_is_read_from_released_rows_is_found_for_certain(table: pa.Table, plant: Plant) -> None:
-    assert audit_untouched(leaky(plant, reference="holdout"), table, 1.0, rng()).exceeded
+    assert audit_independence(leaky(plant, reference="holdout"), table, 1.0, rng()).exceeded
 
 
 def test_a_private_reference_depends_on_its_rows() -> None:
     """The control: what is learned from all rows under noise moves when all of them do."""
-    assert audit_untouched(publisher(1.0), REALS, 1.0, rng()).exceeded
+    assert audit_independence(Privatize(1.0), REALS, 1.0, rng()).exceeded
 
 
 def learned(table: pa.Table, **asked: Any) -> Bound | None:
-    publish = publisher(1.0, kernel="laplace", **asked)
+    publish = Privatize(1.0, {"kernel": "laplace", **asked})
     return audit_learning(publish, table, 0.5, confidence=SURE, fits=80, rng=rng())
 
 
@@ -89,7 +89,7 @@ def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.M
     monkeypatch.setattr(Accountant, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
     found = learned(table)
     assert found is not None
-    assert found.lower == epsilon_of_draws(40, 40, 0, 40, SURE)  # told apart always
+    assert found.lower == epsilon_of_draws(40, 40, 0, 40, SURE)  # always distinguished
     assert found.exceeded
 
 
@@ -104,14 +104,14 @@ def test_learning_from_a_hold_out_without_noise_is_caught(monkeypatch: pytest.Mo
 def test_no_row_is_replaced_whose_label_would_vanish() -> None:
     place = np.arange(60)
     alone = pa.table({f"x{i}": np.where(place % 3 == i, place, 99).astype(str) for i in range(3)})
-    assert audit_learning(publisher(1.0), alone, 0.5, rng=rng()) is None
-    assert audit_learning(publisher(1.0), alone.select(["x0", "x1"]), 0.5, fits=4, rng=rng()) is not None
+    assert audit_learning(Privatize(1.0), alone, 0.5, rng=rng()) is None
+    assert audit_learning(Privatize(1.0), alone.select(["x0", "x1"]), 0.5, fits=4, rng=rng()) is not None
 
 
 @pytest.mark.parametrize(
     "epsilon", [pytest.param(0.5, marks=pytest.mark.slow), 1.0, pytest.param(2.0, marks=pytest.mark.slow)]
 )
-def test_the_doors_cost_what_is_paid_and_little_less(epsilon: float) -> None:
+def test_primitives_cost_what_is_spent_and_little_less(epsilon: float) -> None:
     counts, choices = audit_primitives(epsilon, draws=1_000_000, confidence=SURE, seed=2)
     assert 0.9 * epsilon < counts.lower < epsilon
     assert 0.75 * epsilon < choices.lower < epsilon
@@ -120,7 +120,7 @@ def test_the_doors_cost_what_is_paid_and_little_less(epsilon: float) -> None:
 @pytest.mark.parametrize(
     "share", [0.0, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(0.75, marks=pytest.mark.slow)]
 )
-def test_too_little_noise_at_the_doors_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_noise_of_primitives_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     noise: Callable[..., NDArray[np.int64]] = Accountant.noise
     monkeypatch.setattr(
         Accountant, "noise", lambda self, count, scale: np.round(share * noise(self, count, scale)).astype(int)
@@ -155,7 +155,7 @@ def test_odd_tables_are_audited(table: pa.Table) -> None:
 def test_the_whole_audit_says_what_it_cannot_do() -> None:
     found = dipriv.audit(LABELS, 1.0, draws=20_000, seed=1)
     assert found.passed
-    assert any("no distinct canaries" in note for note in found.notes)
+    assert any("no distinct canaries" in remark for remark in found.remarks)
     few = dipriv.audit(LABELS[:120], 1.0, draws=20_000, seed=1)
-    assert any("no canaries" in note for note in few.notes)
+    assert any("no canaries" in remark for remark in few.remarks)
     assert few.attacks

@@ -17,14 +17,14 @@ import pytest
 
 from dipriv.errors import BudgetError
 from dipriv.ledger import DatasetState, Ledger
+from tests.unit.ledger.racers import BUDGET, EPSILON, KEY, PROCESSES, PROMISE, SHARE, held_out
 from tests.unit.postgres import Server
-from tests.unit.racers import BUDGET, EPSILON, KEY, PROCESSES, PROMISE, SHARE, held_out
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def command(task: str, url: str) -> list[str]:
-    return [sys.executable, "-m", "tests.unit.racers", task, url if "://" in url else f"sqlite:///{url}"]
+    return [sys.executable, "-m", "tests.unit.ledger.racers", task, url if "://" in url else f"sqlite:///{url}"]
 
 
 def race(task: str, url: str) -> list[Any]:
@@ -80,7 +80,7 @@ def test_of_twenty_first_releases_at_once_one_fixes_the_hold_out(url: str) -> No
     (number,) = (answer for answer in told if isinstance(answer, int))
     late = [answer for answer in told if answer != number]
     assert len(late) == PROCESSES - 1
-    assert all("registered by another release meanwhile" in answer for answer in late), told
+    assert all("registered by another release in the meantime" in answer for answer in late), told
     with Ledger.open(url) as ledger:
         assert [record.number for record in ledger.records("people")] == [number]
 
@@ -135,7 +135,7 @@ def test_killed_between_enter_and_commit_it_stays_entered(url: str) -> None:
         assert (record.number, record.state, record.epsilon, record.finished) == (number, "reserved", EPSILON, None)
         assert ledger.dataset("people").spent == EPSILON
         assert look(ledger, "people") == DatasetState("people", 1, SHARE, None, KEY, ((1, b"people"),))
-        assert ledger.enter(held_out("people"), EPSILON, PROMISE) > number
+        assert ledger.reserve(held_out("people"), EPSILON, PROMISE) > number
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ from scipy import stats
 import dipriv
 from dipriv._random.bits import Seed
 from dipriv._tables import frames
-from dipriv.auditing.canaries import Canaries, couples_of, distinct, extremes
-from dipriv.auditing.one_run import audit_release, count_right, how_sure
-from dipriv.auditing.procedure import ReleasedTable, publisher
+from dipriv.auditing.canaries import Canaries, distinct, extremes, record_pairs
+from dipriv.auditing.one_run import audit_release, best_threshold, count_right
+from dipriv.auditing.procedure import Privatize, ReleasedTable
 from dipriv.errors import InputError
 from dipriv.references import Known
 from tests.support import ALARM
@@ -39,18 +39,18 @@ PRIVATIZED = [name for name in MIXED.column_names if name != "id"]
 
 
 def test_a_known_law_is_bounded_tightly_when_all_rows_are_canaries() -> None:
-    publish = publisher(1.0, reference=Known(stats.norm()), kernel="laplace")
-    extreme, apart = audit_release(publish, NORMAL, 1.0, canaries=N, confidence=SURE, seed=1)
+    publish = Privatize(1.0, {"reference": Known(stats.norm()), "kernel": "laplace"})
+    extreme, distinctive = audit_release(publish, NORMAL, 1.0, canaries=N, confidence=SURE, seed=1)
     # two thirds of 3000 coins are guessed, 73% rightly: known to 5%, a fifth of ε, at this confidence
     assert 0.7 < extreme.lower <= 1.0
-    assert apart.lower <= 1.0
+    assert distinctive.lower <= 1.0
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"reference": "holdout"}, {"public": MIXED.slice(0, 800), "kernel": "laplace"}]
 )
 def test_an_honest_release_passes(options: dict[str, object]) -> None:
-    found = audit_release(publisher(1.0, keep=["id"], **options), MIXED, 1.0, confidence=SURE, seed=2)
+    found = audit_release(Privatize(1.0, {"keep": ["id"], **options}), MIXED, 1.0, confidence=SURE, seed=2)
     assert [bound.what for bound in found] == ["release, extreme canaries", "release, distinct canaries"]
     assert not any(bound.exceeded for bound in found)
     assert all(0 < bound.draws <= N for bound in found)
@@ -87,9 +87,9 @@ def test_a_release_of_the_rows_themselves_is_found_out_by_both_families() -> Non
         order = np.random.default_rng(seed).permutation(table.num_rows)
         return ReleasedTable(table.take(order), order)
 
-    extreme, apart = audit_release(verbatim, MIXED, 1.0, confidence=SURE, seed=5)
+    extreme, distinctive = audit_release(verbatim, MIXED, 1.0, confidence=SURE, seed=5)
     assert extreme.lower > 3
-    assert apart.lower > 2
+    assert distinctive.lower > 2
 
 
 def test_a_release_that_does_not_look_at_the_table_tells_nothing() -> None:
@@ -103,10 +103,15 @@ def test_a_release_that_does_not_look_at_the_table_tells_nothing() -> None:
 def test_declared_levels_and_bounds_leave_room_for_fewer_canaries_only() -> None:
     table = MIXED.select(["pay", "level"])
     schema = {"level": dipriv.Discrete(levels=tuple(range(10, 90, 10))), "pay": dipriv.Mixed(lower=0.0, upper=1e7)}
-    found = audit_release(publisher(1.0, reference="holdout", schema=schema), table, 1.0, confidence=SURE, seed=7)
+    found = audit_release(
+        Privatize(1.0, {"reference": "holdout", "schema": schema}), table, 1.0, confidence=SURE, seed=7
+    )
     assert len(found) == 2
     only_levels = audit_release(
-        publisher(1.0, reference="holdout", schema={"level": schema["level"]}), table.select(["level"]), 1.0, seed=7
+        Privatize(1.0, {"reference": "holdout", "schema": {"level": schema["level"]}}),
+        table.select(["level"]),
+        1.0,
+        seed=7,
     )
     assert [bound.what for bound in only_levels] == ["release, extreme canaries"]
 
@@ -145,9 +150,9 @@ def test_planting_touches_canaries_and_privatized_columns_only() -> None:
 
 def test_extreme_canaries_are_the_ends_of_their_columns() -> None:
     rng = np.random.default_rng(3)
-    couples = couples_of(MIXED, PRIVATIZED, rng)
-    assert len(couples) >= 5
-    canaries = extremes(np.arange(10), couples[:1])
+    pairs = record_pairs(MIXED, PRIVATIZED, rng)
+    assert len(pairs) >= 5
+    canaries = extremes(np.arange(10), pairs[:1])
     low, high = planted(canaries, False), planted(canaries, True)
     assert set(low["age"].to_pylist()[:10]) == {18}
     assert set(high["age"].to_pylist()[:10]) == {89}
@@ -160,24 +165,24 @@ def test_guesses_are_made_where_the_evidence_is_large_enough() -> None:
     coins = rng.random(1000) < 0.5
     evidence = np.where(coins, 1.0, -1.0) * rng.random(1000) + rng.normal(0, 0.1, 1000)
     evidence[:500] = rng.normal(0, 0.01, 500)
-    promise, sure = how_sure(evidence, coins)
-    right, made = count_right(evidence, coins, sure)
-    assert promise > 2
+    expected, threshold = best_threshold(evidence, coins)
+    right, made = count_right(evidence, coins, threshold)
+    assert expected > 2
     assert right > 0.98 * made > 0.98 * 200
-    assert how_sure(np.zeros(50), coins[:50]) == (0.0, 0.0)
+    assert best_threshold(np.zeros(50), coins[:50]) == (0.0, 0.0)
     assert count_right(np.zeros(50), coins[:50], 0.0) == (0, 0)
 
 
 @pytest.mark.parametrize(("rows", "canaries"), [(50, None), (500, 5), (500, 501)])
 def test_small_tables_and_few_canaries_are_refused(rows: int, canaries: int | None) -> None:
     with pytest.raises(InputError, match="canaries"):
-        audit_release(publisher(1.0), NORMAL.slice(0, rows), 1.0, canaries=canaries)
+        audit_release(Privatize(1.0), NORMAL.slice(0, rows), 1.0, canaries=canaries)
 
 
-def test_progress_is_told_and_a_seed_repeats_the_audit() -> None:
-    told: list[float] = []
-    publish = publisher(1.0, reference=Known(stats.norm()))
-    first = audit_release(publish, NORMAL, 1.0, seed=8, progress=told.append)
+def test_progress_is_reported_and_a_seed_repeats_the_audit() -> None:
+    shares: list[float] = []
+    publish = Privatize(1.0, {"reference": Known(stats.norm())})
+    first = audit_release(publish, NORMAL, 1.0, seed=8, progress=lambda what, share: shares.append(share))
     assert first == audit_release(publish, NORMAL, 1.0, seed=8)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0

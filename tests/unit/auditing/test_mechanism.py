@@ -16,11 +16,11 @@ from scipy import stats
 
 import dipriv
 from dipriv._random.bits import source
-from dipriv.auditing.events import Shape, best_event, cuts_of, dependence, fitted_hits, learn, learn_alike
+from dipriv.auditing.events import Shape, best_event, cuts_of, dependence, fitted_hits, learn, learn_shared
 from dipriv.auditing.exact import exact_epsilon
 from dipriv.auditing.intervals import epsilon_of_draws
 from dipriv.auditing.mechanism import audit_rows
-from dipriv.auditing.neighbours import BLOCKS, World, draw_all, records_of
+from dipriv.auditing.neighbours import BLOCKS, NeighbouringDatasets, SmallDataset, draw_pair, records_of
 from dipriv.errors import InputError
 from dipriv.kernels import Laplace
 from tests.support import ALARM
@@ -171,11 +171,12 @@ def test_blocks_have_their_rows_where_their_layout_says() -> None:
     records = records_of(fitted, source(1))
     low, high = records.words.index("below all"), records.words.index("above all")
     for layout in BLOCKS:
-        worlds = World((low, high), layout), World((high, high), layout)
-        for world, rows in zip(worlds, draw_all(fitted, records, worlds, 3000, source(2)), strict=True):
+        d, d_prime = SmallDataset((low, high), layout), SmallDataset((high, high), layout)
+        drawn = draw_pair(fitted, records, NeighbouringDatasets(d, d_prime), 3000, source(2))
+        for dataset, rows in zip((d, d_prime), drawn, strict=True):
             first, second, difference = rows.reshape(-1, rows.shape[2]).T
             assert len(first) >= 3000
-            assert np.allclose(first, world.rows[0] == high, atol=0.1)  # with hardly any noise, a row stays where it is
+            assert np.allclose(first, dataset.rows[0] == high, atol=0.1)  # there is hardly any noise
             assert np.allclose(second, 1.0, atol=0.1)
             assert np.allclose(difference, second - first)
 
@@ -197,11 +198,12 @@ def test_rows_of_a_call_that_are_one_draw_are_told_from_independent_ones() -> No
     assert dependence(np.zeros((8, 1000))) == 1
 
 
-def test_progress_is_told_from_0_to_1() -> None:
-    told: list[float] = []
-    audit_rows(COLUMNS["continuous, uniform"](Laplace(), 1.0), 1.0, draws=10_000, seed=8, progress=told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+def test_progress_is_reported_from_0_to_1() -> None:
+    shares: list[float] = []
+    fitted = COLUMNS["continuous, uniform"](Laplace(), 1.0)
+    audit_rows(fitted, 1.0, draws=10_000, seed=8, progress=lambda what, share: shares.append(share))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 @pytest.mark.parametrize("wrong", [{"draws": 100}, {"confidence": 1.0}, {"confidence": 0.0}])
@@ -236,11 +238,11 @@ def test_ranks_that_are_alike_are_counted_on_the_near_side() -> None:
     high = (False, True, False)
     near = [rng.beta(1, 1.2, size=(20_000, 3)) for _ in range(2)]
     one, other = (np.where(np.array(high) ^ bool(side), 1 - rows, rows) for side, rows in enumerate(near))
-    score = learn_alike(one, other, range(3), high, 2)
+    score = learn_shared(one, other, range(3), high, 2)
     sides = ((one < 0.5) ^ np.array(high)).sum(axis=1)
     assert len(np.unique(score.of(one))) == 4
     assert np.all(np.diff(score.of(one)[np.argsort(sides, kind="stable")]) >= 0)
-    back = learn_alike(other, one, range(3), high, 2)
+    back = learn_shared(other, one, range(3), high, 2)
     assert np.array_equal(back.of(one), -score.of(one))
 
 

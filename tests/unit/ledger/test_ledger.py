@@ -1,4 +1,4 @@
-"""The ledger: data sets are recognized, budgets hold to the last bit, keys stay, faults are told without secrets."""
+"""The ledger: data sets are recognized, budgets hold to the last bit, keys stay, errors show no secrets."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def table(
     suggestion: str | None = None,
     after: tuple[bytes, ...] = (),
 ) -> Account:
-    """A table of this content, as `identify` brings it to the ledger; its first rows are those of `after`."""
+    """A table of this content, as `identify` looks it up; its first rows are those of `after`."""
     known = ledger.preview(name=name, fingerprint=content, suggestion=suggestion)
     return Account(ledger, known, ReleaseRequest(known.name, content, len(after) + 1, frozenset(after)))
 
 
-def enter(at_door: Account, epsilon: float = 1.0) -> int:
-    return at_door.ledger.enter(at_door.entry, epsilon, promise(epsilon))
+def enter(session: Account, epsilon: float = 1.0) -> int:
+    return session.ledger.reserve(session.entry, epsilon, promise(epsilon))
 
 
-def enter_held_out(at_door: Account, share: float | None = None, by: str | None = None) -> dipriv.Split:
-    split = at_door.split(share, by, 0.25)
-    enter(at_door)
+def enter_held_out(session: Account, share: float | None = None, by: str | None = None) -> dipriv.Split:
+    split = session.split(share, by, 0.25)
+    enter(session)
     return split
 
 
@@ -130,7 +130,7 @@ def test_a_second_name_for_the_same_table_is_refused(ledger: Ledger) -> None:
     for other in ("others", "new name"):
         words = "known as data set 'people'", "Use the name 'people'"
         refused(BudgetError, *words, call=partial(table, ledger, b"a", other))
-        refused(BudgetError, *words, call=partial(ledger.enter, ReleaseRequest(other, b"a", 1), 1.0, promise()))
+        refused(BudgetError, *words, call=partial(ledger.reserve, ReleaseRequest(other, b"a", 1), 1.0, promise()))
     found = [(dataset.name, dataset.releases) for dataset in ledger.datasets()]
     assert found == [("others", 1), ("people", 1)]  # a refusal registers nothing
 
@@ -146,7 +146,7 @@ def test_a_refused_release_enters_nothing(ledger: Ledger) -> None:
     ledger.set_budget("people", 0.5)
     people, new = table(ledger, b"a", "people"), table(ledger, b"b", "new")
     refused(BudgetError, "only 0.5 is left", call=lambda: enter_held_out(people))
-    refused(dipriv.InputError, "ε = 2.0", call=lambda: ledger.enter(new.entry, 1.0, promise(2.0)))
+    refused(dipriv.InputError, "ε = 2.0", call=lambda: ledger.reserve(new.entry, 1.0, promise(2.0)))
     known = table(ledger, b"a", "people").known
     assert (known.releases, known.holdout, known.contents) == (0, None, ())
     assert ledger.sizes() == frozenset()
@@ -157,7 +157,7 @@ def test_a_refused_release_enters_nothing(ledger: Ledger) -> None:
 def test_names_that_cannot_be_told_apart_or_printed_are_refused(file: Ledger, name: str) -> None:
     refused(dipriv.InputError, "name of the data set", call=lambda: file.set_budget(name, 1.0))
     refused(dipriv.InputError, call=lambda: table(file, b"a", name, "x"))
-    refused(dipriv.InputError, call=lambda: file.enter(ReleaseRequest(name, b"a", 1), 1.0, promise()))
+    refused(dipriv.InputError, call=lambda: file.reserve(ReleaseRequest(name, b"a", 1), 1.0, promise()))
     refused(dipriv.InputError, call=lambda: file.dataset(name))
     refused(dipriv.InputError, call=lambda: spend(file, name, 1.0))
     assert file.datasets() == []
@@ -168,7 +168,7 @@ def test_names_that_look_the_same_are_the_same(file: Ledger) -> None:
     enter(table(file, b"a", "Zu\u0308rich"))
     assert table(file, b"b", "Z\u00fcrich").known.contents == ((1, b"a"),)
     assert file.dataset("Zu\u0308rich") == file.dataset("Z\u00fcrich")
-    refused(dipriv.InputError, "is a int", call=lambda: file.dataset(3))  # type: ignore[arg-type]
+    refused(dipriv.InputError, "got int", call=lambda: file.dataset(3))  # type: ignore[arg-type]
 
 
 @given(st.text(max_size=150))
@@ -248,7 +248,7 @@ def test_what_is_no_epsilon_is_no_budget_and_no_release(file: Ledger, epsilon: f
     refused(dipriv.InputError, "epsilon", call=lambda: file.set_budget("people", epsilon))
     refused(dipriv.InputError, "epsilon", call=lambda: file.reserve("people", epsilon, promise()))
     refused(
-        dipriv.InputError, "epsilon", call=lambda: file.enter(ReleaseRequest("people", b"a", 1), epsilon, promise())
+        dipriv.InputError, "epsilon", call=lambda: file.reserve(ReleaseRequest("people", b"a", 1), epsilon, promise())
     )
 
 
@@ -401,7 +401,7 @@ def test_who_looked_before_the_first_release_cannot_hold_out_other_rows(ledger: 
     ledger.set_budget("people", 9.0)
     first, again, share, column, everybody = (table(ledger, b"a", "people") for _ in range(5))
     split = enter_held_out(first)
-    refused(LedgerError, "by another release meanwhile", "again", call=lambda: enter_held_out(again))
+    refused(LedgerError, "by another release in the meantime", "again", call=lambda: enter_held_out(again))
     refused(dipriv.DisclosureError, "a share of 0.3 by position", call=lambda: enter_held_out(share, 0.3))
     refused(dipriv.DisclosureError, "by column 'id'", call=lambda: enter_held_out(column, by="id"))
     refused(dipriv.DisclosureError, "held out some", call=lambda: enter(everybody))
@@ -536,7 +536,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> N
         assert path.read_bytes() == before
         assert mode(path) == 0o644
     refused(LedgerError, "cannot be opened", call=lambda: Ledger.open(tmp_path))
-    refused(LedgerError, "cannot be made", call=lambda: Ledger.open(text / "ledger.db"))
+    refused(LedgerError, "cannot be created", call=lambda: Ledger.open(text / "ledger.db"))
 
 
 def alter(ledger: Ledger, statement: str) -> None:
@@ -546,7 +546,7 @@ def alter(ledger: Ledger, statement: str) -> None:
 
 def test_another_version_is_refused(ledger: Ledger, url: str) -> None:
     alter(ledger, "UPDATE dipriv_ledger SET version = 7")
-    refused(LedgerError, "has version 7", "knows version 1", call=lambda: Ledger.open(url))
+    refused(LedgerError, "has version 7", "reads version 1", call=lambda: Ledger.open(url))
     alter(ledger, "DELETE FROM dipriv_ledger")
     refused(LedgerError, "has version None", call=lambda: Ledger.open(url))
     alter(ledger, "ALTER TABLE dipriv_ledger RENAME version TO edition")
@@ -568,7 +568,7 @@ def test_a_damaged_ledger_is_told(file: Ledger, tmp_path: Path) -> None:
 
 
 def test_a_locked_ledger_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "PATIENCE", 0.2)
+    monkeypatch.setattr(database, "LOCK_TIMEOUT", 0.2)
     with Ledger.open(url) as ledger:
         ledger.set_budget("people", 1.0)
         with ledger._database.writing() as holder:
@@ -582,9 +582,9 @@ def test_a_write_that_fails_spends_nothing(ledger: Ledger) -> None:
     alter(ledger, "ALTER TABLE dipriv_releases RENAME output TO result")
     refused(LedgerError, "not a dipriv ledger", call=lambda: spend(ledger, "people", 1.0))
     for name in ("people", "new"):
-        at_door = table(ledger, b"a", name)
-        refused(LedgerError, "not a dipriv ledger", call=partial(enter_held_out, at_door))
-        assert table(ledger, b"a", name).known == at_door.known
+        session = table(ledger, b"a", name)
+        refused(LedgerError, "not a dipriv ledger", call=partial(enter_held_out, session))
+        assert table(ledger, b"a", name).known == session.known
     assert [(found.name, found.releases) for found in ledger.datasets()] == [("people", 0)]
 
 
@@ -621,4 +621,9 @@ def test_a_file_is_written_through(file: Ledger) -> None:
 
 def test_a_driver_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    refused(LedgerError, "driver", "pip install", call=lambda: Ledger.open(f"postgresql://u:{SECRET}@host/x"))
+    refused(
+        dipriv.MissingDependencyError,
+        "driver",
+        "pip install",
+        call=lambda: Ledger.open(f"postgresql://u:{SECRET}@host/x"),
+    )

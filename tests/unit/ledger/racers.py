@@ -1,4 +1,4 @@
-"""Real processes that use one ledger at once: `python -m tests.unit.racers TASK URL`, one line of JSON out.
+"""Real processes that use one ledger at once: `python -m tests.unit.ledger.racers TASK URL`, one line of JSON out.
 
 The processes are forked by a process with one thread and wait at a gate, so that they start together.
 """
@@ -78,7 +78,7 @@ def enter_anew(url: str) -> list[object]:
 
     def task(_: int) -> object:
         with Ledger.open(url) as ledger:
-            return ledger.enter(ReleaseRequest("people", b"same", rows=1), EPSILON, PROMISE)
+            return ledger.reserve(ReleaseRequest("people", b"same", rows=1), EPSILON, PROMISE)
 
     return together(task)
 
@@ -95,7 +95,7 @@ def register(url: str) -> list[object]:
         known = ledger.preview(name=None, fingerprint=content, suggestion=suggestion)
         account = Account(ledger, known, ReleaseRequest(known.name, content, rows=1))
         account.split(None, None, default=share)
-        ledger.enter(account.entry, EPSILON, PROMISE)
+        ledger.reserve(account.entry, EPSILON, PROMISE)
         return account
 
     def task(number: int) -> object:
@@ -132,7 +132,7 @@ def enter_after_one_look(url: str) -> list[object]:
         def task(_: int) -> object:
             account = Account(ledger, known, ReleaseRequest("people", b"same", rows=1))
             account.split(None, None, default=SHARE)
-            return ledger.enter(account.entry, EPSILON, PROMISE)
+            return ledger.reserve(account.entry, EPSILON, PROMISE)
 
         return together(task)
 
@@ -140,7 +140,7 @@ def enter_after_one_look(url: str) -> list[object]:
 def enter_and_wait(url: str) -> None:
     """One process that enters a table and then does not go on."""
     with Ledger.open(url) as ledger:
-        print(ledger.enter(held_out("people"), EPSILON, PROMISE), flush=True)
+        print(ledger.reserve(held_out("people"), EPSILON, PROMISE), flush=True)
         time.sleep(600)
 
 
@@ -148,7 +148,7 @@ def enter_on_and_on(url: str) -> None:
     """One process that enters new tables without end and tells each number once it has it."""
     with Ledger.open(url) as ledger:
         while True:
-            os.write(1, b"%d\n" % ledger.enter(held_out(os.urandom(8).hex()), EPSILON, PROMISE))
+            os.write(1, b"%d\n" % ledger.reserve(held_out(os.urandom(8).hex()), EPSILON, PROMISE))
 
 
 def held_out(name: str) -> ReleaseRequest:

@@ -19,7 +19,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv.auditing import Attack, Audit, Bound, Exact
+from dipriv.auditing import AttackResult, Audit, Bound, Exact
 from dipriv.auditing.intervals import Estimate, Rate
 from dipriv.cli import app
 from dipriv.cli.audit import _show
@@ -76,7 +76,7 @@ def test_what_holds_is_not_refuted(asked: dict[str, Any]) -> None:
     assert {bound.claimed for bound in found.bounds} <= {1.0, of_rows, 1 - of_rows}
     assert len(found.bounds) >= 2
     assert found.attacks
-    said = json.dumps(found.to_json())
+    said = json.dumps(found.to_dict())
     assert MARKER not in said + repr(found)
     assert json.loads(said)["passed"] is True
 
@@ -88,7 +88,7 @@ def test_a_planted_bug_is_found_and_the_command_says_so(
     asked = [table, "-e", 1, "--public", public, "--drop", "id", "--drop", "sex", "--kernel", "laplace"]
     asked += ["--draws", 40_000, "--seed", 1]
     said = command(*asked)
-    assert "claimed ε 1.00; audited lower bound 0." in said
+    assert "nothing speaks against the guarantee. Figures: claimed ε 1.00; audited lower bound 0." in said
     assert "not refuted" in said
     assert "The claim is refuted" not in said
     less_noise(monkeypatch)
@@ -120,8 +120,8 @@ def bound(claimed: float, lower: float, confidence: float = 0.999, what: str = "
     return Bound(what, claimed, lower, confidence, 2_000_000, "lowest against highest")
 
 
-def attack(name: str, allowed: float | None = None, limit: float | None = None) -> Attack:
-    return Attack(name, "finds <rows>", Rate(30, 100), Rate(10, 100), Estimate(0.2, 0.125, 0.275), allowed, limit)
+def attack(name: str, allowed: float | None = None, limit: float | None = None) -> AttackResult:
+    return AttackResult(name, "finds <rows>", Rate(30, 100), Rate(10, 100), Estimate(0.2, 0.125, 0.275), allowed, limit)
 
 
 def found_all(lower: float, epsilon: float = 0.999) -> Audit:
@@ -173,8 +173,8 @@ def test_the_headline_without_bounds() -> None:
 
 
 def test_what_was_found_is_strict_json() -> None:
-    found = json.loads(json.dumps(found_all(0.9, math.inf).to_json(), allow_nan=False))
-    assert found["format"] == 2
+    found = json.loads(json.dumps(found_all(0.9, math.inf).to_dict(), allow_nan=False))
+    assert found["format"] == 3
     assert found["headline"] == "claimed ε 1.00; audited lower bound 0.90 (99.9%)"
     assert found["passed"] is False
     assert found["exact"] == [
@@ -182,8 +182,15 @@ def test_what_was_found_is_strict_json() -> None:
     ]
     assert [one["exceeded"] for one in found["bounds"] + found["attacks"]] == [False] * 4
     rate = Rate(30, 100)
-    told = {"hits": 30, "tries": 100, "confidence": 0.95, "value": 0.3, "lower": rate.lower, "upper": rate.upper}
-    assert found["attacks"][0]["targets"] == told
+    as_dict = {
+        "hits": 30,
+        "tries": 100,
+        "confidence": 0.95,
+        "value": 0.3,
+        "lower": rate.lower,
+        "upper": rate.upper,
+    }
+    assert found["attacks"][0]["targets"] == as_dict
     assert found["attacks"][1]["allowed"] == 0.1718
     assert found["attacks"][1]["limit"] == 0.25
 
@@ -238,7 +245,8 @@ def test_the_command_in_a_pipe_of_80_columns(table: Path, tmp_path: Path) -> Non
     help_ = " ".join(run("audit", "--help", code=0).replace("│", " ").split())
     assert "wants to know; all if unset." in help_
     assert "2 after an error" in help_
-    assert "not one to a person" in help_
+    assert "not that of a person" in help_
+    assert "--control" in help_
     there = tmp_path / "there.json"
     there.write_text("{}")
     assert "is not a file" in run("audit", tmp_path / "nowhere.csv", "-e", 1, code=2)
@@ -258,10 +266,10 @@ def test_an_error_is_no_verdict(table: Path, monkeypatch: pytest.MonkeyPatch, fa
 
 @pytest.mark.slow
 def test_large_tables_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dipriv.auditing.run.MOST_ROWS", 1000)
+    monkeypatch.setattr("dipriv.auditing.run.MAX_ROWS", 1000)
     found = dipriv.audit(PEOPLE, 1.0, columns=["age"], **QUICK)
     assert found.rows == 1000
-    assert found.notes == ("1,000 of 1,500 rows were audited, picked at random.",)
+    assert found.remarks == ("1,000 of 1,500 rows were audited, picked at random.",)
 
 
 def test_bad_options() -> None:

@@ -21,7 +21,7 @@ from dipriv._tables import frames as tables
 from dipriv.auditing.exact import exact_epsilon
 from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.one_run import audit_release
-from dipriv.auditing.procedure import ReleasedTable, publisher
+from dipriv.auditing.procedure import Privatize, ReleasedTable
 from dipriv.kernels import KernelSpec, Laplace, Optimal, OptimalColumns
 from dipriv.mechanism import Chain, Levels
 from dipriv.release import fitting
@@ -189,7 +189,7 @@ def atoms_of_released_rows(table: pa.Table) -> Iterator[None]:
 
 
 def leaky(plant: Plant, **options: Any) -> Callable[[pa.Table, Seed], ReleasedTable]:
-    publish = publisher(1.0, **options)
+    publish = Privatize(1.0, options)
 
     def leaking(table: pa.Table, seed: Seed) -> ReleasedTable:
         with plant(table):
@@ -220,5 +220,5 @@ def test_what_is_read_from_released_rows_is_caught_by_distinct_canaries(
     options: dict[str, Any] = {"reference": "holdout", "schema": schema, "kernel": kernel}
     found = audit_release(leaky(plant, **options), table, 1.0, seed=2)
     assert next(bound for bound in found if "distinct" in bound.what).exceeded
-    sound = audit_release(publisher(1.0, **options), table, 1.0, seed=2, confidence=SURE)
+    sound = audit_release(Privatize(1.0, options), table, 1.0, seed=2, confidence=SURE)
     assert not any(bound.exceeded for bound in sound)
