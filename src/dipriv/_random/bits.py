@@ -55,7 +55,7 @@ class Bits:
 
         counters = np.empty((len(positions), 2), dtype=">u8")
         counters[:, 0], counters[:, 1] = lane, positions
-        cipher = self._cipher(modes.ECB())
+        cipher = self._cipher(modes.ECB())  # noqa: S305 (the counter blocks of the mode above)
         return np.frombuffer(cipher.update(counters.tobytes()), dtype="<u8").reshape(-1, 2)
 
     def words(self, count: int) -> Words:

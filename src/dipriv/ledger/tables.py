@@ -82,7 +82,7 @@ _NUMBER = "typeof({0}) = 'real' AND {0} > 0 AND {0} <= 1.7976931348623157e308"
 _KEY = f"typeof({{0}}) = 'blob' AND length({{0}}) = {KEY_BYTES}"
 _COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
 _TEXT = "typeof({0}) = 'text'"
-_KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"
+_KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"  # noqa: S608
 _RULES = {  # a SQL condition for each column; a null is allowed where the column is nullable
     LEDGER: {"id": _COUNT, "fingerprint_key": _KEY, "created": _TEXT},
     DATASETS: {
@@ -147,7 +147,7 @@ def _check_values(connection: Connection, place: str) -> None:
         for name, rule in rules.items():
             column = f'"{name}"'
             valid = rule.format(column) + (f" OR {column} IS NULL" if table.c[name].nullable else "")
-            query = f'SELECT EXISTS (SELECT 1 FROM "{table.name}" WHERE ({valid}) IS NOT 1)'
+            query = f'SELECT EXISTS (SELECT 1 FROM "{table.name}" WHERE ({valid}) IS NOT 1)'  # noqa: S608 (our own)
             if connection.exec_driver_sql(query).scalar():
                 raise damaged(place, f"{table.name}.{name}")
 

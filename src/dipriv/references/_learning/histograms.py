@@ -131,7 +131,7 @@ class _Levels:
         self.noisy, self.scale = self.accountant.noisy_counts(counts, self.epsilon)
 
     def estimate(self, rows: int) -> ColumnEstimate:
-        assert self.noisy is not None
+        assert self.noisy is not None  # noqa: S101
         kinds = len(self.domain.missing)
         absent, histogram, missing = _settle(
             self.noisy[:kinds], self.noisy[kinds:], self.scale, rows, self.domain.missing
@@ -198,8 +198,8 @@ class _Numbers:
         self.tree = PrivTree(self.line.first, self.line.last, self.line.octaves, self.accountant, budget)
 
     def estimate(self, rows: int) -> ColumnEstimate:
-        assert self.tree is not None
-        assert self.line is not None
+        assert self.tree is not None  # noqa: S101
+        assert self.line is not None  # noqa: S101
         octaves = self.line.octaves
         starts = np.unique(np.concatenate([self.tree.leaves, octaves.starts, self.domain.cuts(self.line)]))
         exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))

@@ -186,7 +186,7 @@ class SparkRows:
     def gather(self, selection: RowSelection) -> Table:
         """The rows that are held out, brought to the driver: they are the reference."""
         split, held = selection.split, selection.n_held_out
-        assert split is not None
+        assert split is not None  # noqa: S101
         if held > MAX_HELD_ROWS:
             raise InputError(
                 f"the hold-out has {held:,} rows; the driver takes up to {MAX_HELD_ROWS:,}.",
@@ -201,7 +201,7 @@ class SparkRows:
 
     def release(self, job: ReleaseJob) -> Any:
         """A lazy DataFrame: nothing is released before it is used."""
-        assert isinstance(job.selection, SparkSelection)
+        assert isinstance(job.selection, SparkSelection)  # noqa: S101
         work = Releasing(
             self.layout,
             job.mechanism,

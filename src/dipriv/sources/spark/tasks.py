@@ -121,7 +121,7 @@ class HeldRows:
 
     def __call__(self, batches: Batches) -> Batches:
         mark, held = -1, 0
-        for mark, first, table in self.layout.blocks(batches):
+        for mark, first, table in self.layout.blocks(batches):  # noqa: B007
             held += int(self.split.held_out(table, first).sum())
         if mark >= 0:
             yield pa.record_batch([pa.array([mark]), pa.array([held])], names=["mark", "held"])
