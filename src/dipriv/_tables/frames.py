@@ -19,13 +19,18 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import Mask
 from dipriv._columns import NULL, PRESENT, ColumnValues, cast
+from dipriv._invariants import require
+from dipriv._registry import serializable
 from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of
 from dipriv.errors import InputError, SchemaError
 from dipriv.schema import Storage
 
 Backend: TypeAlias = Literal["pandas", "polars", "pyarrow", "numpy"]
+MAX_NAME = 1 << 16
+"""The longest name of a column in an exported reference."""
 
 
+@serializable()
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column's public facts: name, type, whether it can hold nulls, and labels if its type fixes them."""
@@ -36,6 +41,12 @@ class Column:
     nullable: bool
     labels: pa.Array | None = field(repr=False, default=None)
     label_values: tuple[Any, ...] | None = field(repr=False, default=None)
+
+    def check_invariants(self) -> None:
+        """Of a column in an exported reference, which carries no labels of the table that it was fitted with."""
+        require(self.labels is None and self.label_values is None, self, "an exported column has no labels of a table")
+        require(len(self.name) <= MAX_NAME, self, "the name is not longer than 65,536 characters")
+        require(self.storage == storage_of(self.name, self.arrow_type), self, "the storage is that of the type")
 
 
 @dataclass(frozen=True, eq=False)

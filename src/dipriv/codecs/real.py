@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,13 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
 from dipriv._columns import ColumnValues, cast
+from dipriv._invariants import is_finite, is_increasing, is_vector, require
 from dipriv._random.bits import Draws
-from dipriv.codecs.protocol import as_column
+from dipriv._registry import serializable
+from dipriv.codecs.protocol import Codec, as_column
 
 
+@serializable(former_name="MixedLine")
 @dataclass(frozen=True, eq=False)
 class AtomsLine:
     """The real line with an interval squeezed in to the left of each atom, eq. (cont_mixed).
@@ -26,6 +30,11 @@ class AtomsLine:
 
     atoms: FloatArray = field(repr=False)
     shifts: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = is_vector(self.atoms, 0) and self.shifts.shape == (len(self.atoms) + 1,)
+        require(shapes and is_finite(self.atoms, self.shifts), self, "there is one finite shift more than atoms")
+        require(is_increasing(self.atoms) and is_increasing(self.shifts), self, "atoms and shifts increase")
 
     @classmethod
     def around(cls, atoms: FloatArray, unit: float = 1.0) -> AtomsLine:
@@ -62,6 +71,7 @@ class AtomsLine:
         return np.where(inside, atom, z), k, beyond / width
 
 
+@serializable(Codec)
 @dataclass(frozen=True, eq=False)
 class RealCodec:
     """A real column on its line: V = Z where there are no atoms (eq. ptb_c), eq. (cont_mixed) where there are.
@@ -79,6 +89,11 @@ class RealCodec:
     scale: float = 1.0
 
     dims = 1
+
+    def __post_init__(self) -> None:
+        require(self.low < self.high and self.floor < math.inf, self, "the bounds are in order")
+        mantissa, exponent = math.frexp(self.scale)
+        require(mantissa == 0.5 and -100 < exponent < 2, self, "the scale is a power of two from 2^-100 to 1")
 
     @property
     def lower(self) -> tuple[float, ...]:

@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dipriv._arrays import FloatArray
+from dipriv._invariants import is_finite, is_vector, require
+from dipriv._registry import serializable
 from dipriv.errors import InputError
-from dipriv.references._models.distributions import Distribution, Frozen, Mixture, as_law
-from dipriv.references.protocol import Order, ReferenceRows
+from dipriv.references._models.distributions import Distribution, Frozen, LevelsDistribution, Mixture, as_law
+from dipriv.references.protocol import Order, PortableReference, ReferenceRows
 from dipriv.schema import Continuous, Kind
 
 
@@ -60,11 +62,22 @@ class Known:
         return self.dist if isinstance(self.dist, Mapping) else {"": self.dist}
 
 
+@serializable(PortableReference)
 @dataclass(frozen=True, eq=False)
 class Independent:
     """Independent columns, each with its own law."""
 
     laws: tuple[Distribution, ...]
+
+    def __post_init__(self) -> None:
+        require(self.laws, self, "there are columns")
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        return len(states) == len(self.laws) and all(
+            len(law.probabilities) == count
+            for law, count in zip(self.laws, states, strict=True)
+            if isinstance(law, LevelsDistribution)
+        )
 
     def to_uniform(self, v: FloatArray) -> FloatArray:
         u = np.stack([law.cdf(v[:, column]) for column, law in enumerate(self.laws)], axis=1)
@@ -74,12 +87,22 @@ class Independent:
         return np.stack([law.ppf(u[:, column]) for column, law in enumerate(self.laws)], axis=1)
 
 
+@serializable(PortableReference)
 @dataclass(frozen=True, eq=False)
 class Normal:
     """A multivariate normal: with Σ = L L', column l of L⁻¹(x - μ) is its conditional standard score."""
 
     mean: FloatArray = field(repr=False)
     root: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = is_vector(self.mean) and self.root.shape == 2 * self.mean.shape
+        require(shapes and is_finite(self.mean, self.root), self, "mean and root are finite, of one width")
+        triangular = not np.any(np.triu(self.root, 1)) and np.all(np.diag(self.root) > 0)
+        require(triangular, self, "the root is lower triangular with a positive diagonal")
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        return len(states) == len(self.mean)
 
     @classmethod
     def of(cls, mean: FloatArray, cov: FloatArray) -> Normal:

@@ -34,6 +34,14 @@ class Reference(Protocol):
         ...
 
 
+class PortableReference(Reference, Protocol):
+    """A fitted reference that may be exported, which `@serializable(PortableReference)` says."""
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        """Whether columns with these numbers of states, in the chain's order, are its own; None: no states."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class ReferenceRows:
     """What a recipe may learn from: encoded reference rows, and the low end of each column's line."""

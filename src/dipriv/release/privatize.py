@@ -21,7 +21,7 @@ from dipriv._tables.frames import Table
 from dipriv._tables.identifiers import refuse_free_text
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
-from dipriv.kernels import KernelSpec, Laplace, Optimal
+from dipriv.kernels import KernelSpec, by_name
 from dipriv.references import Empirical, Grouped, Private, ReferenceSpec
 from dipriv.release import fitting
 from dipriv.release.fidelity import expected_fidelity
@@ -216,16 +216,12 @@ def as_reference_spec(reference: ReferenceLike, public: Any = None) -> Reference
 
 def as_kernel(kernel: KernelLike) -> KernelSpec:
     """The kernel that a name or an object stands for."""
-    if kernel == "optimal":
-        return Optimal()
-    if kernel == "laplace":
-        return Laplace()
-    if isinstance(kernel, str | type) or not hasattr(kernel, "build"):
+    if isinstance(kernel, str):
+        return by_name(kernel)
+    if isinstance(kernel, type) or not hasattr(kernel, "build"):
         raise InputError(
-            f"kernel={kernel!r} is unknown."
-            if isinstance(kernel, str)
-            else f"a {type(kernel).__name__} is not a kernel.",
-            'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.',
+            f"a {type(kernel).__name__} is not a kernel.",
+            'Use a name such as "optimal", or Optimal(...) or Laplace(...) from dipriv.kernels.',
         )
     return kernel
 

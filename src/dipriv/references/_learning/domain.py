@@ -165,7 +165,7 @@ def domains(columns: Sequence[Column], schema: Schema, rows: CountableRows, *, s
 def _domain(column: Column, declared: Kind | None) -> Domain:
     storage = column.storage
     if declared is not None:
-        check_family(column.name, declared, storage, lawful=False)
+        check_family(column.name, declared, storage, given=False)
     if isinstance(declared, Categorical) and declared.encoding == "onehot":
         raise SchemaError(
             f"column {column.name!r} is declared with dummies, which the private reference has no use for.",

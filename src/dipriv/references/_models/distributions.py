@@ -1,4 +1,4 @@
-"""Univariate laws on a column's encoded line: CDF and quantile function of V where Z follows a given law."""
+"""Univariate distributions on a column's encoded line: CDF and quantile function of V for a given distribution of Z."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
+from dipriv._invariants import is_finite, is_nondecreasing, is_vector, require
+from dipriv._registry import serializable
 from dipriv.codecs.real import AtomsLine
 from dipriv.errors import InputError
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
 """A frozen scipy.stats distribution, for example scipy.stats.norm(0, 1)."""
-LONGEST_TABLE = 1 << 20
+MAX_TABLE = 1 << 20
+"""The largest number of values in the table of a discrete distribution."""
+MAX_START = 1 << 53
+"""Larger whole numbers are not all doubles."""
 
 
 class Distribution(Protocol):
@@ -31,6 +36,7 @@ class Distribution(Protocol):
     def ppf(self, u: FloatArray) -> FloatArray: ...
 
 
+@serializable(Distribution, former_name="ContinuousLaw")
 @dataclass(frozen=True, eq=False)
 class ContinuousDistribution:
     """V = Z with a continuous law."""
@@ -45,6 +51,7 @@ class ContinuousDistribution:
         return np.asarray(self.dist.ppf(u), dtype=np.float64)
 
 
+@serializable(Distribution, former_name="IntegerLaw")
 @dataclass(frozen=True, eq=False)
 class IntegerDistribution:
     """Lemma S1 on the integers: V is uniform on (k-1, k] given Z = k. The CDF is summed up once, from `start` on."""
@@ -52,6 +59,12 @@ class IntegerDistribution:
     start: int
     cumulative: FloatArray = field(repr=False)
     kind: Discrete = field(default_factory=lambda: Discrete(step=1))
+
+    def __post_init__(self) -> None:
+        table = self.cumulative
+        require(is_vector(table, 2) and is_finite(table), self, "the table has a finite entry for each value")
+        require(is_nondecreasing(table) and table[0] >= 0 and table[-1] == 1, self, "the table is a CDF")
+        require(abs(self.start) <= MAX_START, self, "all values are exact doubles")
 
     @classmethod
     def of(cls, dist: Frozen) -> IntegerDistribution:
@@ -63,9 +76,9 @@ class IntegerDistribution:
             cumulative = below + np.concatenate([[0.0], np.cumsum(masses)])
             if cumulative[-1] >= 1 - 2.0**-50 or start + size > dist.support()[1]:
                 return cls(start, np.minimum(cumulative / cumulative[-1], 1.0))
-            if size >= LONGEST_TABLE:
+            if size >= MAX_TABLE:
                 raise InputError(
-                    f"a discrete law has {1 - cumulative[-1]:.2g} of its mass beyond {LONGEST_TABLE} values.",
+                    f"a discrete law has {1 - cumulative[-1]:.2g} of its mass beyond {MAX_TABLE} values.",
                     "Cut its tail: give the values and probabilities with scipy.stats.rv_discrete(values=...).",
                 )
             size *= 4
@@ -82,6 +95,7 @@ class IntegerDistribution:
         return np.asarray(np.clip(low + inside, np.nextafter(low, np.inf), low + 1.0), dtype=np.float64)
 
 
+@serializable(Distribution, former_name="LevelsLaw")
 @dataclass(frozen=True, eq=False)
 class LevelsDistribution:
     """Lemma S1 on ranks: state number k has probability p[k] on (low + k, low + k + 1]."""
@@ -89,6 +103,11 @@ class LevelsDistribution:
     probabilities: FloatArray = field(repr=False)
     low: float = 0.0
     levels: tuple[int | float, ...] = field(repr=False, default=())
+
+    def __post_init__(self) -> None:
+        p = self.probabilities
+        require(is_vector(p) and is_finite(p, self.low), self, "each level has a finite probability")
+        require(np.all(p >= 0) and abs(p.sum() - 1) < 1e-6, self, "probabilities are not negative and add up to 1")
 
     @classmethod
     def of(cls, levels: FloatArray, probabilities: FloatArray) -> LevelsDistribution:
@@ -122,6 +141,7 @@ class LevelsDistribution:
         return v
 
 
+@serializable(Distribution)
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """A mixed law: atoms with given probabilities, and a continuous law for the rest.
@@ -137,6 +157,7 @@ class Mixture:
 
     def __post_init__(self) -> None:
         masses = list(self.atoms.values())
+        require(is_finite(list(self.atoms), masses), self, "atoms and their probabilities are finite numbers")
         if not self.atoms or min(masses) <= 0 or not sum(masses) < 1:
             raise InputError(
                 f"Mixture has {len(masses)} atoms with total probability {sum(masses):g}, not inside (0, 1).",
