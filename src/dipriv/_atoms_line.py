@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
+from dipriv._invariants import is_finite, is_increasing, is_vector, require
+from dipriv._registry import serializable
 
 
+@serializable(former_name="MixedLine")
 @dataclass(frozen=True, eq=False)
 class AtomsLine:
     """The real line with an interval squeezed in to the left of each atom, eq. (cont_mixed).
@@ -22,6 +25,11 @@ class AtomsLine:
 
     atoms: FloatArray = field(repr=False)
     shifts: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = is_vector(self.atoms, 0) and self.shifts.shape == (len(self.atoms) + 1,)
+        require(shapes and is_finite(self.atoms, self.shifts), self, "there is one finite shift more than atoms")
+        require(is_increasing(self.atoms) and is_increasing(self.shifts), self, "atoms and shifts increase")
 
     @classmethod
     def around(cls, atoms: FloatArray, unit: float = 1.0) -> AtomsLine:

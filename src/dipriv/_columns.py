@@ -9,10 +9,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._registry import serializable
+
 PRESENT, NULL, NAN = 0, 1, 2
 """What a cell is: a value, a null, or a floating-point NaN that its table tells apart from null."""
 
 
+@serializable()
 @dataclass(frozen=True)
 class Storage:
     """How a table stores a column, a public fact: the family of its type, and for times the length of a tick."""

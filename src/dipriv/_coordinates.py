@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
 
-MANY_LEVELS = 1 << 10
-"""More levels than that are brought together by quantiles first."""
+MAX_LEVELS = 1 << 10
+"""More levels are merged by quantiles first."""
 WRONG_LEVEL = 0.01
-"""A number's wrong level costs this part of an unrelated number, beside the squared difference: for the levels between
-which the latter hardly tells, as 0 and 1 where others are millions."""
+"""What a wrong level of a number costs beside the squared difference, as a part of what an unrelated number costs: it
+matters for levels that are close together, as 0 and 1 where others are millions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A partition of [0, 1]: the probabilities of its cells, and what it costs to release cell j for cell i.
+    """A partition of [0, 1]: the probabilities of its bins, and what it costs to release bin j for bin i.
 
     `fidelity` is 1 - E cost / (the same for a release that has nothing to do with the row): the correlation where the
     cost is the squared difference of numbers, and agreement beyond chance (Cohen's kappa) where it is 0 or 1.
@@ -31,13 +31,13 @@ class Partition:
 
     @property
     def cuts(self) -> FloatArray:
-        """Where the cells end, from 0 on."""
+        """Where the bins end, from 0 on."""
         return np.concatenate([[0.0], np.minimum(np.cumsum(self.probabilities)[:-1], 1.0), [1.0]])
 
-    def fidelity(self, law: FloatArray) -> float:
-        """Of the law of (cell before, cell after)."""
-        unrelated = float(law.sum(axis=1) @ self.cost @ law.sum(axis=0))
-        return 1.0 - float((law * self.cost).sum()) / unrelated if unrelated > 0 else 0.0
+    def fidelity(self, joint: FloatArray) -> float:
+        """For these joint probabilities of (bin before, bin after)."""
+        unrelated = float(joint.sum(axis=1) @ self.cost @ joint.sum(axis=0))
+        return 1.0 - float((joint * self.cost).sum()) / unrelated if unrelated > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class UniformCoordinate:
 
     Without them the column is a number whose rank is uniform. `values` are the levels' numbers; without them levels
     are categories. The first `missing` levels are kinds of missing values. Where nothing about the row passes through
-    the column (it `matters` not), no ε need be spent on it.
+    the column, it does not matter, and no ε is spent on it.
     """
 
     name: str
@@ -57,21 +57,21 @@ class UniformCoordinate:
     """Where the schema lists each level that is not a missing value, if not in this order."""
     matters: bool = True
 
-    def cell_of(self, most: int) -> NDArray[np.intp]:
-        """The cell of each level where rare neighbours share one, so that there are at most so many."""
-        return _merged(np.ones(1) if self.probabilities is None else self.probabilities, most)
+    def bin_of(self, max_bins: int) -> NDArray[np.intp]:
+        """The bin of each level where rare neighbours share one, so that there are at most `max_bins`."""
+        return _merged(np.ones(1) if self.probabilities is None else self.probabilities, max_bins)
 
-    def partition(self, most: int) -> Partition:
-        """At most so many cells: equal ones, or the levels, of which rare neighbours share a cell."""
+    def partition(self, max_bins: int) -> Partition:
+        """At most `max_bins` bins: equal ones, or the levels, where rare neighbours share a bin."""
         if self.probabilities is None:
-            return equal_parts(most)
-        cell_of = self.cell_of(most)
-        pi = np.bincount(cell_of, weights=self.probabilities)
-        shares = self.probabilities / np.where(pi > 0, pi, 1.0)[cell_of]
-        cost = 1.0 - np.diag(np.bincount(cell_of, weights=shares**2))
+            return equal_parts(max_bins)
+        bin_of = self.bin_of(max_bins)
+        pi = np.bincount(bin_of, weights=self.probabilities)
+        shares = self.probabilities / np.where(pi > 0, pi, 1.0)[bin_of]
+        cost = 1.0 - np.diag(np.bincount(bin_of, weights=shares**2))
         if self.values is not None:
             cost = 2 * WRONG_LEVEL * cost + _squared_differences(
-                _points(self.probabilities, self.values, self.missing), shares, cell_of
+                _points(self.probabilities, self.values, self.missing), shares, bin_of
             )
         return Partition(pi / pi.sum(), np.asarray(cost, dtype=np.float64))
 
@@ -104,7 +104,7 @@ def without_levels(columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
 
 
 def equal_parts(count: int) -> Partition:
-    """Ranks in cells of the same probability; both ranks are uniform inside their cells."""
+    """Ranks in bins of the same probability; both ranks are uniform inside their bins."""
     middle = (np.arange(count) + 0.5) / count
     return Partition(np.full(count, 1 / count), (middle[:, np.newaxis] - middle) ** 2 + 1 / (6 * count**2))
 
@@ -125,26 +125,26 @@ def _points(pi: FloatArray, values: FloatArray, missing: int) -> FloatArray:
     return points
 
 
-def _squared_differences(points: FloatArray, shares: FloatArray, cell_of: NDArray[np.intp]) -> FloatArray:
-    """(k, k): expected squared distances between a point of one cell and one of the other, each by its share."""
-    means = np.stack([np.bincount(cell_of, weights=shares * column) for column in points.T], axis=1)
-    squares = np.bincount(cell_of, weights=shares * (points**2).sum(axis=1))
+def _squared_differences(points: FloatArray, shares: FloatArray, bin_of: NDArray[np.intp]) -> FloatArray:
+    """(k, k): expected squared distances between a point of one bin and one of the other, each by its share."""
+    means = np.stack([np.bincount(bin_of, weights=shares * column) for column in points.T], axis=1)
+    squares = np.bincount(bin_of, weights=shares * (points**2).sum(axis=1))
     return np.asarray(squares[:, np.newaxis] + squares - 2 * means @ means.T)
 
 
-def _merged(pi: FloatArray, most: int) -> NDArray[np.intp]:
-    """The cell of each level: the two neighbours that are rarest together share one, until there are few enough."""
-    if len(pi) > MANY_LEVELS:
+def _merged(pi: FloatArray, max_bins: int) -> NDArray[np.intp]:
+    """The bin of each level: the two neighbours that are rarest together share one, until there are few enough."""
+    if len(pi) > MAX_LEVELS:
         middle = np.cumsum(pi) - pi / 2
-        coarse = np.unique((middle * (MANY_LEVELS / pi.sum())).astype(np.int64), return_inverse=True)[1]
-        return _merged(np.bincount(coarse, weights=pi).astype(np.float64), most)[coarse]
+        coarse = np.unique((middle * (MAX_LEVELS / pi.sum())).astype(np.int64), return_inverse=True)[1]
+        return _merged(np.bincount(coarse, weights=pi).astype(np.float64), max_bins)[coarse]
     count = len(pi)
     after, before = list(range(1, count + 1)), list(range(-1, count - 1))
     mass, alive = pi.tolist(), [True] * count
     pairs = [(mass[i] + mass[i + 1], i, i + 1) for i in range(count - 1)]
     heapify(pairs)
     left = count
-    while left > most:
+    while left > max_bins:
         total, i, j = heappop(pairs)
         if not (alive[i] and alive[j] and after[i] == j and total == mass[i] + mass[j]):
             continue

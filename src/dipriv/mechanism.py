@@ -3,8 +3,9 @@
     Z --encode--> V --to_uniform--> U --perturb--> Ũ --from_uniform--> Ṽ --decode--> Z̃
 
 The privacy proof in three lines: given the codecs, the reference and the order, a released row depends on its
-private row through U alone; `perturb` is ε-private for every U; all that follows is post-processing. So the
-codecs and the reference must not depend on rows that are released.
+private row through U alone; `perturb` is ε-private for any U; all that follows is post-processing. So the codecs and
+the reference must not depend on rows that are released, unless they were themselves learned under differential privacy
+and their ε is accounted for.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dipriv._arrays import FloatArray, Words, first_not_below
 from dipriv._columns import ColumnValues
 from dipriv._jit import jit
 from dipriv._random.bits import Bits, Draws
+from dipriv._random.streams import Stream, column_stream
 from dipriv.codecs import Codec, LevelsCodec
 from dipriv.errors import InputError
 from dipriv.kernels import Kernel, Transition
@@ -45,8 +47,8 @@ class Chain:
     order: tuple[int, ...] = field(repr=False)
 
     def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
-        spread = Draws(bits.child("spread"), first, len(columns[0]))
-        noise = Draws(bits.child("noise"), first, len(columns[0]))
+        spread = Draws(bits.child(Stream.SPREAD), first, len(columns[0]))
+        noise = Draws(bits.child(Stream.NOISE), first, len(columns[0]))
         v = encode(self.codecs, columns, spread)
         u = self.reference.to_uniform(v if self._in_order else v[:, self.order])
         released = self.reference.from_uniform(self.kernel.perturb(u, noise))
@@ -63,7 +65,7 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """One column of levels whose law is known or estimated: the chain's law in one step, by its transition matrix."""
+    """One column of levels with known or estimated probabilities: the chain in one step, by its transition matrix."""
 
     codec: LevelsCodec = field(repr=False)
     transition: Transition = field(repr=False)
@@ -73,7 +75,7 @@ class Levels:
             raise InputError("the codec and the transition matrix differ in their levels.", "Fit anew.")
 
     def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
-        noise = Draws(bits.child("noise"), first, len(columns[0]))
+        noise = Draws(bits.child(Stream.NOISE), first, len(columns[0]))
         if self.codec.missing or columns[0].missing is not None:
             return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
         values, levels, words = columns[0].values, self.codec.levels, noise.words()
@@ -117,7 +119,7 @@ class Separate:
 
     def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         return [
-            part.privatize([cells], bits.child(f"column {number}"), first)[0]
+            part.privatize([cells], bits.child(column_stream(number)), first)[0]
             for number, (part, cells) in enumerate(zip(self.parts, columns, strict=True))
         ]
 
@@ -136,7 +138,7 @@ def _one_column(codec: Codec, law: Distribution, kernel: Kernel) -> Mechanism:
         try:
             return Levels(codec, kernel.on_levels(law.probabilities))
         except InputError:
-            pass  # too many levels, or too little probability for integer weights: the chain has the same law
+            pass  # too many levels, or too little probability for integer weights: the chain has the same distribution
     return Chain((codec,), Independent((law,)), kernel, (0,))
 
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from dipriv._atomic_write import OWNER_ONLY, write_atomic
+from dipriv._registry import serializable
 from dipriv.errors import InputError, SchemaError
 
 Level: TypeAlias = str | int | float | bool
@@ -53,6 +54,7 @@ class _Described:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Continuous(_Described):
     """A real number without atoms, if declared inside [lower, upper].
@@ -69,6 +71,7 @@ class Continuous(_Described):
         _check_bounds(self.lower, self.upper)
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Discrete(_Described):
     """A number with a countable support: the listed `levels`, or all multiples of `step`.
@@ -95,6 +98,7 @@ class Discrete(_Described):
             )
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Mixed(_Described):
     """A real number that takes some values (`atoms`) with positive probability: zero income, a top code.
@@ -121,6 +125,7 @@ class Mixed(_Described):
             )
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Categorical(_Described):
     """A label from a finite list. `encoding="onehot"` uses the paper's s-1 dummies, each with its share of ε.
@@ -140,6 +145,7 @@ class Categorical(_Described):
             object.__setattr__(self, "levels", _check_levels(self.levels, (str, int, float, bool)))
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Datetime(_Described):
     """A date, a date with time (with or without zone), a time of day, or a duration.

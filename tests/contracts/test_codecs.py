@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from dipriv import _serialization
 from dipriv._arrays import FloatArray
 from dipriv._columns import NAN, NULL, PRESENT, ColumnValues, Storage
 from dipriv.codecs import (
@@ -29,7 +29,9 @@ from dipriv.codecs import (
     RealCodec,
     fit_codec,
 )
-from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Mixed
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Mixed
+from tests.contracts import contributions
+from tests.contracts.codec_case import Case
 from tests.support import dkw, draws, ks_uniform
 
 INT = Storage("integer", np.dtype(np.int64), "int64")
@@ -45,19 +47,8 @@ _day = 86_400 * _rng.integers(-3000, 20000, 500)
 _mixed = np.where(_rng.random(500) < 0.4, 0.0, _rng.exponential(size=500))
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A column's kind, storage, number of labels and values, and how its codec is built if `fit_codec` does not."""
-
-    kind: Kind
-    storage: Storage
-    levels: int | None
-    values: NDArray[Any]
-    build: Callable[[NDArray[Any], tuple[int, ...]], Codec] | None = None
-
-
 def octaves(line: OrderedCodes) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
-    """Cells as wide as the octaves that hold values: powers of two of codes."""
+    """Bins as wide as the octaves that hold values: powers of two of codes."""
 
     def build(values: NDArray[Any], kinds: tuple[int, ...]) -> Codec:
         every = line.octaves.starts
@@ -69,7 +60,7 @@ def octaves(line: OrderedCodes) -> Callable[[NDArray[Any], tuple[int, ...]], Cod
 
 
 def single(line: OrderedCodes) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
-    """A cell for each value."""
+    """A bin for each value."""
 
     def build(values: NDArray[Any], kinds: tuple[int, ...]) -> Codec:
         codes = np.unique(line.to_codes(values))
@@ -104,31 +95,31 @@ CASES: dict[str, Case] = {
     "datetime, days in seconds": Case(Datetime(), TIME, None, _day),
     "one level": Case(Discrete(), INT, None, np.full(500, 7)),
     "one level onehot": Case(Categorical(encoding="onehot"), TEXT, 1, np.zeros(500, dtype=np.int32)),
-    "cells of reals": Case(Continuous(), REAL, None, _rng.normal(size=500), octaves(FloatBitCodes.of(REAL.dtype))),
-    "cells of positive reals": Case(
+    "bins of reals": Case(Continuous(), REAL, None, _rng.normal(size=500), octaves(FloatBitCodes.of(REAL.dtype))),
+    "bins of positive reals": Case(
         Continuous(0.0), REAL, None, _rng.exponential(size=500), octaves(FloatBitCodes.of(REAL.dtype, 0.0))
     ),
-    "cells of float32": Case(
+    "bins of float32": Case(
         Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32), octaves(FloatBitCodes.of(REAL32.dtype))
     ),
-    "cells of whole numbers": Case(
+    "bins of whole numbers": Case(
         Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500), octaves(GridCodes.of(INT.dtype))
     ),
-    "cells of cents": Case(
+    "bins of cents": Case(
         Discrete(step=0.01),
         REAL,
         None,
         np.round(_rng.lognormal(3, 1, 500), 2),
         octaves(GridCodes.of(REAL.dtype, 1, 100)),
     ),
-    "cells of days in seconds": Case(Datetime(), TIME, None, _day, octaves(GridCodes.of(TIME.dtype, 86_400))),
-    "cells of one value, int8": Case(
+    "bins of days in seconds": Case(Datetime(), TIME, None, _day, octaves(GridCodes.of(TIME.dtype, 86_400))),
+    "bins of one value, int8": Case(
         Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8), single(GridCodes.of(INT8.dtype))
     ),
-    "cells of one value, int64": Case(
+    "bins of one value, int64": Case(
         Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500), single(GridCodes.of(INT.dtype))
     ),
-    "cells of one value, reals": Case(
+    "bins of one value, reals": Case(
         Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500), single(FloatBitCodes.of(REAL.dtype))
     ),
     "ranks": Case(Categorical(), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32), ranks([2, 0, 3, 1], TEXT)),
@@ -136,6 +127,8 @@ CASES: dict[str, Case] = {
         Categorical(), BOOL, None, (_rng.random(500) < 0.3).astype(np.uint8), ranks([1, 0], BOOL)
     ),
 }
+for module in contributions():
+    CASES |= getattr(module, "CODEC_CASES", {})
 WITH_ATOMS = {name: case for name, case in CASES.items() if not isinstance(case.kind, Continuous)}
 every_codec = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_missing = pytest.mark.parametrize(
@@ -215,10 +208,21 @@ def test_atoms_are_spread_uniformly(case: Case) -> None:
 
 
 @every_codec
+@every_missing
+def test_a_codec_travels_in_a_file(case: Case, kinds: tuple[int, ...]) -> None:
+    """Registered classes are rebuilt from plain data, and encode with the same bits to the same reals."""
+    codec, cells = fit(case, kinds)
+    again = _serialization.load(_serialization.dump(codec))
+    assert type(again) is type(codec)
+    assert again.dtype == codec.dtype == cells.values.dtype
+    assert np.array_equal(encode(again, cells, 5), encode(codec, cells, 5))
+
+
+@every_codec
 def test_encode_is_total_and_keeps_the_order(case: Case) -> None:
     """Values never seen in the reference rows, nulls included, get a finite place or the line's low end.
 
-    Among cells a null without a state of its own has a place anywhere, so that it adds to no cell more than to others.
+    Among bins a null without a state of its own has a place anywhere, so that it adds to no bin more than to others.
     """
     codec, cells = fit(case)
     if isinstance(codec, OneHotCodec | RankedLevelsCodec) or cells.values.dtype.kind not in "if":

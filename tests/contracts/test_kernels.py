@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import dipriv
+from dipriv import _serialization
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
 from dipriv.kernels import (
+    KERNEL_SPECS,
     Kernel,
     KernelSpec,
     Laplace,
@@ -21,17 +26,19 @@ from dipriv.kernels import (
     Optimal,
     OptimalColumns,
     OptimalJoint,
+    by_name,
     noisy_uniform_cdf,
 )
 from dipriv.kernels.laplace import shift_and_flatten
 from dipriv.kernels.noisy_uniform import slope_of, tail_of
+from dipriv.kernels.transition import exp_below
+from tests.contracts import contributions
 from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows, vectors
 
 Build = Callable[[float, int], Kernel]
-RECIPES: dict[str, KernelSpec] = {
-    "laplace": Laplace(),
+contributions()
+RECIPES: dict[str, KernelSpec] = {name: by_name(name) for name in KERNEL_SPECS} | {
     "laplace with shares": Laplace({"c0": 3.0}),
-    "optimal": Optimal(),
     "optimal with weights": Optimal({"c0": 3.0}),
     "optimal columns": OptimalColumns(),
     "optimal joint": OptimalJoint(),
@@ -41,7 +48,7 @@ KERNELS: dict[str, Build] = {
     for name, recipe in RECIPES.items()
 }
 every_kernel = pytest.mark.parametrize("build", KERNELS.values(), ids=KERNELS.keys())
-laplace_kernels = pytest.mark.parametrize("build", list(KERNELS.values())[:2], ids=list(KERNELS)[:2])
+laplace_kernels = pytest.mark.parametrize("build", [KERNELS["laplace"], KERNELS["laplace with shares"]])
 
 
 @every_kernel
@@ -128,6 +135,48 @@ def test_the_law_is_the_same_seeded_and_secure(build: Build) -> None:
     assert stats.ks_2samp(seeded, secure).statistic < bound
     other = build(1.0, 1).perturb(u + 0.6, Draws(source(None), 0, n))[:, 0]
     assert stats.ks_2samp(seeded, other).statistic > bound
+
+
+@every_kernel
+@pytest.mark.parametrize("p", [1, 3])
+def test_a_kernel_travels_in_a_file(build: Build, p: int) -> None:
+    """Registered classes are rebuilt from plain data, prove their ε again, and draw the same noise from equal bits."""
+    kernel, u = build(1.0, p), uniform_rows(100, p, seed=9)
+    again = _serialization.load(_serialization.dump(kernel))
+    assert (type(again), again.epsilon, again.width) == (type(kernel), kernel.epsilon, p)
+    assert np.array_equal(again.perturb(u, draws(10, 100)), kernel.perturb(u, draws(10, 100)))
+
+
+@every_kernel
+@pytest.mark.parametrize(("epsilon", "p"), [(0.5, 1), (2.0, 3)])
+def test_exact_ratios_keep_to_epsilon(build: Build, epsilon: float, p: int) -> None:
+    """The product of the columns' largest ratios, by their integers, is at most e^ε; not at most e to half of it."""
+    ratios = build(epsilon, p).exact_ratios()
+    if ratios is None:  # noise on a lattice without end: by its formula
+        return
+    product = Fraction(1)
+    for one in ratios:
+        assert one.ratio is not None
+        assert one.ratio <= exp_below(one.budget)
+        product *= one.ratio
+    assert sum(one.budget for one in ratios) <= Fraction(epsilon)
+    assert exp_below(Fraction(epsilon) / 2) < product <= exp_below(Fraction(epsilon))  # the first is a control
+
+
+def test_a_registered_name_is_enough_for_a_release(tmp_path: Path) -> None:
+    """`kernel="toy"` is a file beside this one: released with, exported and loaded without another edit."""
+    people = pd.DataFrame({"x": np.arange(400) % 7, "y": np.random.default_rng(1).normal(size=400)})
+    released = dipriv.privatize(people, 1.0, public=people, kernel="toy", seed=1).data
+    assert released.shape == people.shape
+    dipriv.DIP(1.0, public=people, kernel="toy").fit(people).export_local(tmp_path / "reference")
+    local = dipriv.load_local(tmp_path / "reference", seed=2)
+    assert type(local.fitted.kernel).__name__ == "ToyKernel"
+    assert local.privatize(people).shape == people.shape
+
+
+def test_an_unknown_name_is_answered_by_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r'kernel=.gauss. is unknown.\nUse one of "laplace", "optimal", "toy"'):
+        by_name("gauss")
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])

@@ -297,15 +297,15 @@ def at(place: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 UNSOUND: list[tuple[str, str, Callable[[Any, Arrays], None]]] = [
-    ("boxes", "Cubes", put("Cubes", "starts", lambda a: a * 1000)),
-    ("boxes", "Cubes", put("Cubes", "starts", lambda a: a[:1])),
-    ("boxes", "Cubes", put("Cubes", "top", lambda a: a[::-1].copy())),
-    ("boxes", "Cubes", put("Cubes", "top", at(3, np.nan))),
-    ("boxes", "Cubes", put("Cubes", "top", lambda a: a[:-5])),
-    ("boxes", "Cubes", put("Cubes", "rest", lambda a: a[:, :, ::-1].copy())),
-    ("boxes", "Cubes", put("Cubes", "rest", at((0, 0, 0), -np.inf))),
-    ("boxes", "Cubes", put("Cubes", "edges", lambda a: np.append(a, a))),
-    ("boxes", "fit together", put("Cubes", "rest", lambda a: np.concatenate([a, a], axis=1))),
+    ("boxes", "Boxes", put("Boxes", "starts", lambda a: a * 1000)),
+    ("boxes", "Boxes", put("Boxes", "starts", lambda a: a[:1])),
+    ("boxes", "Boxes", put("Boxes", "top", lambda a: a[::-1].copy())),
+    ("boxes", "Boxes", put("Boxes", "top", at(3, np.nan))),
+    ("boxes", "Boxes", put("Boxes", "top", lambda a: a[:-5])),
+    ("boxes", "Boxes", put("Boxes", "rest", lambda a: a[:, :, ::-1].copy())),
+    ("boxes", "Boxes", put("Boxes", "rest", at((0, 0, 0), -np.inf))),
+    ("boxes", "Boxes", put("Boxes", "edges", lambda a: np.append(a, a))),
+    ("boxes", "fit together", put("Boxes", "rest", lambda a: np.concatenate([a, a], axis=1))),
     ("boxes", "MissingCodec", say("MissingCodec", width=0.0)),
     ("boxes", "MissingCodec", say("MissingCodec", missing={"tuple": [7]})),
     ("boxes", "MissingCodec", say("MissingCodec", low=-math.inf)),
@@ -356,8 +356,8 @@ UNSOUND: list[tuple[str, str, Callable[[Any, Arrays], None]]] = [
     ("boxes", "Column", lambda plain, _: first(plain, "Column")["storage"]["fields"].update(tick_ns=2)),
     ("boxes", NOT_OURS, say("Column", name=None)),
     ("boxes", NOT_OURS, say("Column", nullable=1)),
-    ("boxes", NOT_OURS, put("Cubes", "top", lambda a: a.astype(np.float32))),
-    ("boxes", NOT_OURS, put("Cubes", "starts", lambda a: a.astype(np.uint64))),
+    ("boxes", NOT_OURS, put("Boxes", "top", lambda a: a.astype(np.float32))),
+    ("boxes", NOT_OURS, put("Boxes", "starts", lambda a: a.astype(np.uint64))),
     ("joint", "JointKernel", say("JointKernel", bits=60)),
     ("joint", "JointKernel", put("JointKernel", "weights", lambda a: a * 10**9)),
     ("joint", "JointKernel", put("JointKernel", "weights", lambda a: np.ones(10**5, dtype=np.int64))),
@@ -379,17 +379,20 @@ def test_numbers_that_no_export_has(
         local.read(closed(plain, arrays))
 
 
-def test_a_guide_in_the_file_leads_nowhere(exported: dict[str, bytes]) -> None:
+def test_an_index_in_an_older_file_is_not_used(exported: dict[str, bytes]) -> None:
     plain, arrays = opened(exported["boxes"])
-    name = first(plain, "Guide")["starts"]["array"]
-    arrays[name] = arrays[name] + np.asarray(10**6, dtype=arrays[name].dtype)  # beyond all boxes
+    arrays["a99"] = np.full(10, 10**6)  # beyond all boxes
+    fields = {"starts": {"array": "a99"}, "origin": 0.0, "cells_per_unit": 1.0, "by_order": False}
+    first(plain, "Boxes")["guide"] = {"class": "Guide", "fields": fields}
     crafted, true = local.read(closed(plain, arrays), seed=3), local.read(exported["boxes"], seed=3)
     pd.testing.assert_frame_equal(crafted.privatize(PEOPLE[["age", "pay"]]), true.privatize(PEOPLE[["age", "pay"]]))
+    first(plain, "Boxes")["other"] = first(plain, "Boxes").pop("guide")
+    refuses(closed(plain, arrays), NOT_OURS)  # control: another field that the class does not have
 
 
 def test_many_levels_take_no_matrix(exported: dict[str, bytes]) -> None:
     many = pd.DataFrame({"x": [f"l{i % 2000}" for i in range(6000)]})
-    fitted = dipriv.DIP(1.0, public=many).fit(many).fitted_
+    fitted = dipriv.DIP(1.0, public=many).fit(many).mechanism_
     laplace = replace(fitted, kernel=local.read(exported["gamma"]).fitted.kernel)
     with little():
         released = local.read(saved(laplace, local.read(exported["gamma"]).guarantee)).privatize(many)
@@ -528,4 +531,4 @@ def test_labels_of_times_are_exported(tmp_path: Path) -> None:
 
 
 def test_limits_are_stated() -> None:
-    assert state.LARGEST == 1 << 30
+    assert state.MAX_BYTES == 1 << 30

@@ -46,7 +46,7 @@ def encode(codec: BinnedCodec | RankedLevelsCodec, values: NDArray[Any], seed: i
 @pytest.mark.parametrize("size", [1, 2, 3, 1000, 2**40, 2**62])
 def test_codes_that_are_even_in_a_cell_are_uniform_there(size: int) -> None:
     n = 100_000
-    codec = codec_of([-7, 100, 2**62], [3, size, 5])
+    codec = codec_of([-7, 100, 2**62 + 200], [3, size, 5])
     codes = 100 + np.random.default_rng(1).integers(0, size, n)
     inside = encode(codec, codes) - 1.0
     assert np.all((inside > 0) & (inside <= 1))

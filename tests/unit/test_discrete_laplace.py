@@ -10,7 +10,7 @@ from scipy import stats
 
 from dipriv._random import discrete_laplace as module
 from dipriv._random.bits import Draws, source
-from dipriv._random.discrete_laplace import LARGEST_SCALE, discrete_laplace, low_bits
+from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace, low_bits
 from tests.support import ALARM, chi_square_tail, draws
 
 
@@ -36,7 +36,7 @@ def test_the_law_is_the_exact_mass_function(t: int) -> None:
         assert (chi_square_tail(coarse, np.append(hoped, 1 - hoped.sum())) > ALARM) is passes
 
 
-@pytest.mark.parametrize("t", [2**40, 31 * 2**40 + 7, LARGEST_SCALE])
+@pytest.mark.parametrize("t", [2**40, 31 * 2**40 + 7, MAX_SCALE])
 def test_large_scales_have_laplace_quantiles_and_fair_low_bits(t: int) -> None:
     n = 200_000
     z = discrete_laplace(draws(2, n), t)
@@ -51,7 +51,7 @@ def test_large_scales_have_laplace_quantiles_and_fair_low_bits(t: int) -> None:
         assert stats.binomtest(int(((low >> bit) & 1).sum()), n).pvalue > ALARM
 
 
-@pytest.mark.parametrize("t", [1, 3, 300, 2**20 + 1, 2**40, 31 * 2**40 + 7, LARGEST_SCALE])
+@pytest.mark.parametrize("t", [1, 3, 300, 2**20 + 1, 2**40, 31 * 2**40 + 7, MAX_SCALE])
 def test_the_decimal_fallback_decides_like_the_fast_path(t: int) -> None:
     """Forced for every draw, it gives the same integers from the same bits."""
     rows = draws(3, 500)

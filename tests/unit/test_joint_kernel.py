@@ -19,7 +19,7 @@ from dipriv._arrays import FloatArray, Words
 from dipriv._random.bits import Draws, source
 from dipriv.errors import InputError
 from dipriv.kernels._joint import sampler as joint_flips
-from dipriv.kernels._joint.kernel import JointKernel, default_bits, integer_weights, move_cells
+from dipriv.kernels._joint.kernel import JointKernel, default_bits, integer_weights, move_bins
 from dipriv.kernels._joint.sampler import FlipTables, draw_flips, draw_flips_exactly, flip_exactly, flip_rows, locate
 from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows
 
@@ -71,8 +71,8 @@ def chance_by_the_tables(tables: FlipTables, z: tuple[int, ...]) -> Fraction:
     for j, (size, weight, members, _, lowest, at, fair) in enumerate(tables.plan.tolist()):
         places = tables.places[members : members + size].tolist()
         flips = sum(bool(z[column] & value) for column, value in places)
-        ends = tables.law.ends(j, cost)
-        row = int(tables.starts[at + cost - lowest]) if lowest <= cost <= tables.law.limit else fair
+        ends = tables.flips.ends(j, cost)
+        row = int(tables.starts[at + cost - lowest]) if lowest <= cost <= tables.flips.limit else fair
         assert tables.ends[row : row + size].tolist() == [(end << 64) // ends[-1] for end in ends[:-1]]
         mass = ends[flips] - (ends[flips - 1] if flips else 0)
         chance *= Fraction(mass, ends[-1]) / math.comb(size, flips)
@@ -248,7 +248,7 @@ def flips_by_the_loop(
     z, undecided = np.zeros((len(words), tables.columns), dtype=np.uint8), np.zeros(len(words), dtype=np.bool_)
     ends = tables.ends >> np.uint64(64 - digits)
     parts = (tables.plan, tables.last_pick, tables.starts, ends, tables.places)
-    flip_rows(words, *parts, tables.law.limit, digits, z, undecided)
+    flip_rows(words, *parts, tables.flips.limit, digits, z, undecided)
     return z, undecided
 
 
@@ -267,7 +267,7 @@ def test_the_compiled_loop_is_the_readable_one(epsilon: float, weights: list[int
 def test_every_subset_of_a_class_is_picked_equally_often(p: int) -> None:
     """All numbers that the picks can be read from, in turn: by the loop and by its twin."""
     tables = tables_of(best(1.0, [1] * p, 1))
-    ends = tables.law.ends(0, 0)
+    ends = tables.flips.ends(0, 0)
     for flips in range(p + 1):
         picks = min(flips, p - flips)
         product = math.perm(p, picks)
@@ -289,7 +289,7 @@ def test_every_subset_of_a_class_is_picked_equally_often(p: int) -> None:
 
 def test_a_word_on_the_edge_is_decided_by_its_further_digits() -> None:
     tables = tables_of(best(1.0, [1] * 10))
-    ends = tables.law.ends(0, 0)
+    ends = tables.flips.ends(0, 0)
     for k, end in enumerate(ends[:-1]):
         word, rest = divmod(end << 64, ends[-1])
         words = np.full((3, len(tables.last_pick) + 1), 1 << 63, dtype=np.uint64)
@@ -306,7 +306,7 @@ def test_a_word_on_the_edge_is_decided_by_its_further_digits() -> None:
 def test_a_pick_on_the_edge_is_left_undecided() -> None:
     """U times the product of the radices is within its unseen digits of a whole number."""
     tables = tables_of(best(1.0, [1] * 5, 1))
-    ends = tables.law.ends(0, 0)
+    ends = tables.flips.ends(0, 0)
     first = (ends[1] + ends[2] << 63) // ends[-1]  # two flips: radices 5 and 4
     edge = (7 << 64) // 20
     for word, undecided in ((edge, True), (edge - (1 << 17), False), (edge + (1 << 17), False)):
@@ -325,7 +325,7 @@ def test_batches_concatenate_and_chunks_do_not_show(monkeypatch: pytest.MonkeyPa
     pieces = [kernel.perturb(u[a:b], draws(42, b - a, first=a)) for a, b in itertools.pairwise(ends)]
     assert np.array_equal(whole, np.concatenate(pieces))
     assert not np.array_equal(whole[1:], kernel.perturb(u[1:], draws(42, n - 1)))
-    monkeypatch.setattr(joint_flips, "LARGEST_CHUNK", 100)
+    monkeypatch.setattr(joint_flips, "MAX_WORDS", 100)
     assert np.array_equal(whole, kernel.perturb(u, draws(42, n)))
     digits = draw_flips(tables_of(kernel), draws(43, 200), digits=6)
     monkeypatch.undo()
@@ -359,7 +359,7 @@ def test_v_is_the_flipped_cell_with_fresh_digits() -> None:
     assert np.array_equal(v[:, 0], (cell + (low + 0.5) * 2.0**-49) / 8)
     assert np.array_equal(v[:, 1], ((rows.of_column(1).words() >> np.uint64(12)) + 0.5) * 2.0**-52)
     ends = np.empty(2)
-    move_cells(np.array([0.0, 1.0]), np.zeros(2, np.uint8), np.array([0, 2**64 - 1], dtype=np.uint64), 3, ends)
+    move_bins(np.array([0.0, 1.0]), np.zeros(2, np.uint8), np.array([0, 2**64 - 1], dtype=np.uint64), 3, ends)
     assert ends.tolist() == [2.0**-53, 1 - 2.0**-53]
 
 

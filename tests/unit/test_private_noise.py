@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._random.discrete_laplace import LARGEST_SCALE
+from dipriv._random.discrete_laplace import MAX_SCALE
 from dipriv.errors import InputError, InternalError
 from dipriv.references._learning.measurements import LATTICE, Accountant, lattice_scale
 from tests.support import ALARM, bits, chi_square_tail, dkw, ks
@@ -83,9 +83,9 @@ def test_a_choice_costs_no_more_than_asked(epsilon: Fraction, sensitivity: int) 
 def test_budgets_that_are_too_small_are_refused() -> None:
     own = accountant()
     with pytest.raises(InputError, match="larger than"):
-        own.noisy_counts(np.zeros(2, dtype=np.int64), Fraction(1, LARGEST_SCALE))
+        own.noisy_counts(np.zeros(2, dtype=np.int64), Fraction(1, MAX_SCALE))
     with pytest.raises(InputError, match="larger than"):
-        own.report_noisy_max(np.zeros(2, dtype=np.int64), 1, Fraction(1, LARGEST_SCALE))
+        own.report_noisy_max(np.zeros(2, dtype=np.int64), 1, Fraction(1, MAX_SCALE))
     assert own.spent == 0
 
 

@@ -119,5 +119,5 @@ def test_words_are_uniform(seed: int | None) -> None:
 
 @pytest.mark.parametrize("rng", ["seed", 1.5, -1, True, np.random.default_rng(0)])
 def test_other_seeds_are_refused(rng: object) -> None:
-    with pytest.raises(InputError, match="rng must be"):
+    with pytest.raises(InputError, match="seed must be"):
         source(rng)  # type: ignore[arg-type]

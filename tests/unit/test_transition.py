@@ -142,7 +142,7 @@ def test_a_level_that_one_row_alone_releases_is_refused() -> None:
     with pytest.raises(dipriv.InputError, match="above e"):
         Transition(Fraction(900), ((1, 0), (1, 1)))
     assert Transition(Fraction(1), ((1, 0), (1, 0))).perturb(np.array([0, 1]), draws(1, 2)).tolist() == [0, 0]
-    with pytest.raises(dipriv.InputError, match="not square"):
+    with pytest.raises(dipriv.InputError, match="square matrix"):
         Transition(Fraction(1), ((1, 1),))
 
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, Words
+from dipriv._random.streams import LOOSE_LANE
 from dipriv.errors import InputError
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
 
-_LOOSE_LANE = (1 << 64) - 1
 _ZEROS = bytes(1 << 22)
 
 
@@ -61,10 +61,10 @@ class Bits:
     def words(self, count: int) -> Words:
         """The next `count` words of a lane of their own, for uses that have no rows."""
         start, self._next = self._next, self._next + (count + 1) // 2
-        return self.blocks(_LOOSE_LANE, start, (count + 1) // 2).reshape(-1)[:count]
+        return self.blocks(LOOSE_LANE, start, (count + 1) // 2).reshape(-1)[:count]
 
     def child(self, label: str) -> Bits:
-        """An independent stream for one purpose, so that purposes never share bits."""
+        """An independent stream for one purpose, a `Stream`, so that purposes never share bits."""
         self._rekey_after_fork()
         key = hashlib.blake2b(label.encode(), key=self._key, digest_size=32).digest()
         return Bits(key, secure=self.secure, repeats=self._repeats)
@@ -91,7 +91,10 @@ class Bits:
 
 @dataclass(frozen=True)
 class Draws:
-    """The bits of some consecutive rows in one column: lanes are numbered by what they are used for."""
+    """The bits of some consecutive rows in one column, addressed by what they are used for: the uses in `streams`.
+
+    Words and blocks of one use share bits: a use has either.
+    """
 
     bits: Bits
     first: int

@@ -7,7 +7,7 @@ part of c E with c = t/2^m and E standard exponential, E = -ln U; `low` has mass
 The fast path computes c E and exp(-low/t) in double precision and decides only what its error band allows to decide:
 the digits of U that were not looked at, plus 2^-48 relative for the C library's log and exp and the products, 32 times
 what a library within one unit in the last place needs. What falls inside the band (about once in 10^11 draws) is
-decided by decimal arithmetic on as many further random digits as it takes. So the law is exact, not approximate.
+decided by decimal arithmetic on as many further random digits as it takes. So the distribution is exact.
 """
 
 from __future__ import annotations
@@ -22,12 +22,18 @@ from numpy.typing import NDArray
 from dipriv._arrays import Words
 from dipriv._jit import jit
 from dipriv._random.bits import Draws
+from dipriv._random.streams import NoiseUse
 
-LARGEST_SCALE = 1 << 56
+MAX_SCALE = 1 << 56
 """Beyond this |z| would not fit a 64-bit integer."""
 BAND = 2.0**-48
-ACCEPTED, REJECTED, UNDECIDED = 0, 1, 2
-_NOISE, _DIGITS = 0, 1  # lanes
+"""The relative error that is allowed for in double precision."""
+ACCEPTED = 0
+"""The state of a draw whose value counts."""
+REJECTED = 1
+"""The state of a draw that is to be repeated."""
+UNDECIDED = 2
+"""The state of a draw that needs further digits."""
 
 
 def low_bits(t: int) -> int:
@@ -39,7 +45,7 @@ def discrete_laplace(draws: Draws, t: int, band: float = BAND) -> NDArray[np.int
     """One exact draw for each row. `band=inf` sends every draw through decimal arithmetic, with the same result."""
     z = np.empty(draws.count, dtype=np.int64)
     rows = np.arange(draws.count)
-    words = draws.blocks(_NOISE)
+    words = draws.blocks(NoiseUse.DRAW)
     attempt = 0
     while len(rows):
         drawn, state = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.uint8)
@@ -49,7 +55,7 @@ def discrete_laplace(draws: Draws, t: int, band: float = BAND) -> NDArray[np.int
         z[rows] = drawn
         rows = rows[state == REJECTED]
         attempt += 1
-        words = draws.blocks_again(_NOISE, attempt, rows)
+        words = draws.blocks_again(NoiseUse.DRAW, attempt, rows)
     return z
 
 
@@ -124,9 +130,9 @@ def _is_below_exp(coin: int, length: int, low: int, t: int, digits: Iterator[int
 
 
 def _more_digits(draws: Draws, row: int, attempt: int) -> Iterator[int]:
-    """Further random words for one draw, from a lane of their own."""
+    """Further random words for one draw, from a use of their own."""
     number = 0
     while True:
-        words = draws.blocks_again(_DIGITS, attempt << 8 | number, np.array([row]))
+        words = draws.blocks_again(NoiseUse.FURTHER_DIGITS, attempt << 8 | number, np.array([row]))
         yield from (int(word) for word in words[0])
         number += 1

@@ -16,9 +16,10 @@ from dipriv.errors import InputError
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
-LARGEST = 1 << 30
-"""All arrays of a file together may have so many bytes, unless told otherwise."""
-MOST_ARRAYS = 1 << 17
+MAX_BYTES = 1 << 30
+"""The largest size of all arrays of a file together, unless the caller allows more."""
+MAX_ARRAYS = 1 << 17
+"""The largest number of arrays in a file."""
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1
 _NAME = re.compile(r"(\w{1,20})\.npy")
@@ -27,7 +28,7 @@ _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00([\s\S]{2})\{'descr': '([<|]\w{2})', 'fortran_order': False, "
     rb"'shape': \((\d{1,12}(?:, \d{1,12}){0,2}),?\), \} *\n"
 )
-"""What numpy writes for arrays of numbers in rows; nothing else is read."""
+"""The header that numpy writes for an array of numbers in C order; nothing else is read."""
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -38,7 +39,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes, largest: int = LARGEST) -> Arrays:
+def unpack(data: bytes, largest: int = MAX_BYTES) -> Arrays:
     """The inverse of `pack`. Claimed sizes are added up first, and no more than was claimed is ever unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
@@ -48,7 +49,7 @@ def unpack(data: bytes, largest: int = LARGEST) -> Arrays:
                 f"the file would unpack to {claimed:,} bytes; {largest:,} are allowed.",
                 "Load it with a larger limit, largest=..., if you know where it comes from.",
             )
-        if len(members) > MOST_ARRAYS or len({member.filename for member in members}) < len(members):
+        if len(members) > MAX_ARRAYS or len({member.filename for member in members}) < len(members):
             raise ValueError("too many arrays, or two of one name")
         return dict(_member(archive, member) for member in members)
 

@@ -1,4 +1,4 @@
-"""Whether a value has the type that a field of a class declares. Kinds of codecs, lines and laws come from lists."""
+"""Whether a value has the type that a field of a class declares; for a protocol, a class that registered as one."""
 
 from __future__ import annotations
 
@@ -12,28 +12,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from dipriv import codecs, references
-from dipriv.references._models.distributions import Distribution
+from dipriv._registry import implementations
 
-_KINDS_OF: dict[Any, tuple[type, ...]] = {
-    codecs.OrderedCodes: (codecs.FloatBitCodes, codecs.GridCodes),
-    codecs.Codec: (
-        codecs.BinnedCodec,
-        codecs.LatticeCodec,
-        codecs.LevelsCodec,
-        codecs.MissingCodec,
-        codecs.OneHotCodec,
-        codecs.RankedLevelsCodec,
-        codecs.RealCodec,
-    ),
-    Distribution: (
-        references.ContinuousDistribution,
-        references.IntegerDistribution,
-        references.LevelsDistribution,
-        references.Mixture,
-    ),
-}
-_FURTHEST = 1 << 64
+_MAX_WHOLE = 1 << 64
 """A whole number that stands for a real one is no larger."""
 
 
@@ -61,14 +42,14 @@ def has_type(value: Any, hint: Any) -> bool:
     if origin is Mapping:
         return isinstance(value, dict) and all(map(_has_types(arguments), value.items()))
     if hint is float:
-        return type(value) is float or (type(value) is int and abs(value) <= _FURTHEST)
-    if hint is Any:  # the frozen laws of scipy
+        return type(value) is float or (type(value) is int and abs(value) <= _MAX_WHOLE)
+    if hint is Any:  # the frozen distributions of scipy
         return hasattr(value, "dist") and hasattr(value, "kwds")
     if hint in (int, bool, str, Fraction):
         return type(value) is hint
     if hint in (pa.DataType, pa.Array):
         return isinstance(value, hint)
-    return isinstance(value, _KINDS_OF.get(hint, hint))
+    return isinstance(value, implementations(hint) or hint)
 
 
 @cache

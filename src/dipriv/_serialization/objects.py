@@ -1,10 +1,10 @@
-"""Objects <-> JSON and arrays. Only listed classes can be rebuilt, and scipy laws only by the name of a family."""
+"""Objects <-> JSON and arrays. Only registered classes are rebuilt, and scipy distributions by the name of a family."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -12,77 +12,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dipriv import codecs, kernels, references, schema
-from dipriv._columns import Storage
-from dipriv._serialization.archive import LARGEST, Arrays, as_dtype, pack, unpack
+from dipriv._registry import find_serializable, is_serializable
+from dipriv._serialization.archive import MAX_BYTES, Arrays, as_dtype, pack, unpack
 from dipriv._serialization.fields import check_fields
-from dipriv._serialization.invariants import is_cheap_to_build, satisfies_invariants
 from dipriv._serialization.types import type_from_plain, type_to_plain
-from dipriv._tables.fitted_columns import FittedColumn
-from dipriv._tables.frames import Column
 from dipriv.errors import DiprivError, InputError
-from dipriv.guarantee.guarantee import Guarantee
 
-LARGEST_MANIFEST, MOST_ENTRIES, MOST_DIGITS = 1 << 25, 1 << 21, 4000
-"""Of the JSON: its bytes, its commas and brackets, and the digits of a whole number in it."""
-SLOW_LAWS = frozenset({"ksone", "kstwo", "ncf", "nct", "ncx2", "rice"})
-"""Their functions are sums or searches, which for some parameters hardly end."""
-_MOST_PARAMETERS = 8
-_CLASSES: dict[str, type[Any]] = {
-    item.__name__: item
-    for item in (
-        codecs.FloatBitCodes,
-        codecs.BinnedCodec,
-        codecs.LatticeCodec,
-        codecs.LevelsCodec,
-        codecs.AtomsLine,
-        codecs.MissingCodec,
-        codecs.OneHotCodec,
-        codecs.RankedLevelsCodec,
-        codecs.RealCodec,
-        codecs.GridCodes,
-        kernels.ColumnsKernel,
-        kernels.JointKernel,
-        kernels.LaplaceKernel,
-        kernels.InvariantChannel,
-        kernels.Transition,
-        references.ContinuousDistribution,
-        references.Boxes,
-        references.BucketIndex,
-        references.Independent,
-        references.IntegerDistribution,
-        references.LevelsDistribution,
-        references.Mixture,
-        references.Network,
-        references.Node,
-        references.Normal,
-        schema.Categorical,
-        schema.Continuous,
-        schema.Datetime,
-        schema.Discrete,
-        schema.Mixed,
-        Storage,
-        Column,
-        FittedColumn,
-        Guarantee,
-    )
-}
-
-FORMER_NAMES = {
-    "BitsLine": "FloatBitCodes",
-    "CellsCodec": "BinnedCodec",
-    "ContinuousLaw": "ContinuousDistribution",
-    "Cubes": "Boxes",
-    "Guide": "BucketIndex",
-    "IntegerLaw": "IntegerDistribution",
-    "LevelsLaw": "LevelsDistribution",
-    "MixedLine": "AtomsLine",
-    "NullsCodec": "MissingCodec",
-    "RanksCodec": "RankedLevelsCodec",
-    "StepsLine": "GridCodes",
-    "Swap": "InvariantChannel",
-}
-"""What format 2 of exported references called these classes."""
+MAX_MANIFEST = 1 << 25
+"""The largest size of the JSON, in bytes."""
+MAX_ENTRIES = 1 << 21
+"""The largest number of commas and brackets in the JSON."""
+MAX_DIGITS = 4000
+"""The most decimal digits of a whole number: reading takes the square of it, and proofs about kernels as much."""
+MAX_PARAMETERS = 8
+"""The most parameters of a distribution of scipy.stats."""
+SLOW_FAMILIES = frozenset({"ksone", "kstwo", "ncf", "nct", "ncx2", "rice"})
+"""Families of scipy.stats whose functions are sums or searches that hardly end for some parameters."""
 
 
 def dump(thing: Any) -> bytes:
@@ -92,25 +37,30 @@ def dump(thing: Any) -> bytes:
     return pack({"manifest": np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8), **arrays})
 
 
-def load(data: bytes, largest: int = LARGEST) -> Any:
-    """The inverse of `dump`; refuses anything it does not know, and arrays of more than `largest` bytes together."""
+def load(data: bytes, largest: int = MAX_BYTES) -> Any:
+    """The inverse of `dump`, for classes that are registered: those of the modules that are imported.
+
+    Raises
+    ------
+    InputError : the file is not as `dump` writes it, or its arrays have more than `largest` bytes together.
+    """
     try:
         arrays = unpack(data, largest)
         return _rebuild(_parse(arrays.pop("manifest").tobytes()), arrays)
     except DiprivError:
         raise
-    except Exception:  # whatever fails, it fails because the file is not as `dump` writes it
+    except Exception:  # any failure means that the file is not as `dump` writes it
         raise InputError("this is not a file that dipriv exported.", "Export it again with export_local.") from None
 
 
 def _parse(manifest: bytes) -> Any:
-    if len(manifest) > LARGEST_MANIFEST or sum(map(manifest.count, (b",", b"[", b"{"))) > MOST_ENTRIES:
+    if len(manifest) > MAX_MANIFEST or sum(map(manifest.count, (b",", b"[", b"{"))) > MAX_ENTRIES:
         raise ValueError("the manifest is too large")
     return json.loads(manifest, parse_int=_whole)
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:  # reading takes the square of it
+    if len(digits) > MAX_DIGITS:
         raise ValueError("a whole number is too long")
     return int(digits)
 
@@ -135,13 +85,15 @@ def _plain(thing: Any, arrays: Arrays) -> Any:
         return type_to_plain(thing)
     if isinstance(thing, pa.Array):
         return {"labels": _stored(thing).to_pylist(), "type": type_to_plain(thing.type)}
-    if is_dataclass(thing) and type(thing).__name__ in _CLASSES:
+    if is_serializable(type(thing)):
         values = {item.name: _plain(getattr(thing, item.name), arrays) for item in fields(thing) if item.init}
         return {"class": type(thing).__name__, "fields": values}
     if hasattr(thing, "dist") and hasattr(thing, "kwds"):
         _family(thing.dist.name)
         return {"law": thing.dist.name, "args": _plain(thing.args, arrays), "kwds": _plain(thing.kwds, arrays)}
-    raise InputError(f"a {type(thing).__name__} cannot be exported.", "Use a law of scipy.stats with plain parameters.")
+    raise InputError(
+        f"a {type(thing).__name__} cannot be exported.", "Use a distribution of scipy.stats with plain parameters."
+    )
 
 
 def _stored(labels: pa.Array) -> pa.Array:
@@ -192,36 +144,33 @@ def _labels(plain: dict[str, Any], arrays: Arrays) -> pa.Array:
 
 
 def _object(plain: dict[str, Any], arrays: Arrays) -> Any:
-    of = _CLASSES[FORMER_NAMES.get(plain["class"], plain["class"])]
-    values = {name: _rebuild(value, arrays) for name, value in plain["fields"].items()}
+    registered = find_serializable(plain["class"])
+    of = registered.of
+    given = {name: value for name, value in plain["fields"].items() if name not in registered.former_fields}
+    values = {name: _rebuild(value, arrays) for name, value in given.items()}
     check_fields(of, values)
-    if not is_cheap_to_build(of, values):
-        raise _unsound(of)
+    if not registered.is_cheap_to_build(values):
+        raise InputError(f"the file's {of.__name__} is larger than dipriv writes it.", "Export it again.")
     built = of(**values)
-    if not satisfies_invariants(built):
-        raise _unsound(of)
-    # a guide that leads beyond its boxes would do so unseen
-    return replace(built, guide=references.BucketIndex.over(built.top)) if of is references.Boxes else built
+    if hasattr(built, "check_invariants"):
+        built.check_invariants()
+    return built
 
 
-def _unsound(of: type) -> InputError:
-    return InputError(f"the file's {of.__name__} has numbers or words that dipriv does not write.", "Export it again.")
-
-
-def _law(plain: dict[str, Any], arrays: Arrays) -> Any:
-    """A frozen law with plain parameters, that has quantiles."""
+def _distribution(plain: dict[str, Any], arrays: Arrays) -> Any:
+    """A frozen distribution with plain parameters, that has quantiles."""
     family = _family(plain["law"])
     args, kwds = _rebuild(plain["args"], arrays), _rebuild(plain["kwds"], arrays)
     given = (*args, *kwds.values())
-    if len(given) > _MOST_PARAMETERS or not all(type(one) in (int, float) and abs(one) < 1e300 for one in given):
-        raise ValueError("not the parameters of a law")
-    law = family(*args, **kwds)
+    if len(given) > MAX_PARAMETERS or not all(type(one) in (int, float) and abs(one) < 1e300 for one in given):
+        raise ValueError("not the parameters of a distribution")
+    distribution = family(*args, **kwds)
     with np.errstate(all="ignore"):
-        quantiles = law.ppf([2.0**-53, 0.25, 0.5, 0.75, 1 - 2.0**-53])
+        quantiles = distribution.ppf([2.0**-53, 0.25, 0.5, 0.75, 1 - 2.0**-53])
         orderly = np.isfinite(quantiles[2]) and np.all(quantiles[1:] >= quantiles[:-1])
     if not orderly:
-        raise InputError(f"the file's law {plain['law']!r} has parameters that it cannot have.", "Export it again.")
-    return law
+        raise InputError(f"the file's {plain['law']!r} has parameters that it cannot have.", "Export it again.")
+    return distribution
 
 
 def _family(name: Any) -> Any:
@@ -230,12 +179,12 @@ def _family(name: Any) -> Any:
 
     family = getattr(stats, name, None) if isinstance(name, str) and name.isidentifier() else None
     if not isinstance(family, stats.rv_continuous):
-        raise InputError("the file names a law that scipy.stats does not have.", "Export it again.")
+        raise InputError("the file names a distribution that scipy.stats does not have.", "Export it again.")
     slow = type(family)._cdf is stats.rv_continuous._cdf or type(family)._ppf is stats.rv_continuous._ppf
-    if slow or name in SLOW_LAWS:
+    if slow or name in SLOW_FAMILIES:
         raise InputError(
-            f"the law {name!r} takes too long for a file that travels: its quantiles are searched for one by one.",
-            "Use a law with a quantile function of its own, such as norm, gamma or beta.",
+            f"the distribution {name!r} takes too long for an exported file: its quantiles are searched one by one.",
+            "Use a distribution with a quantile function of its own, such as norm, gamma or beta.",
         )
     return family
 
@@ -243,7 +192,7 @@ def _family(name: Any) -> Any:
 _FORMS: dict[str, Callable[[dict[str, Any], Arrays], Any]] = {
     "array": lambda plain, arrays: arrays[plain["array"]],
     "arrow": lambda plain, arrays: type_from_plain(plain),
-    "args kwds law": _law,
+    "args kwds law": _distribution,
     "class fields": _object,
     "dtype": lambda plain, arrays: as_dtype(plain["dtype"]),
     "labels type": _labels,

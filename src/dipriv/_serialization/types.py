@@ -18,8 +18,10 @@ _NAMED: dict[str, pa.DataType] = {
         *(pa.timestamp(unit) for unit in _UNITS),
     )
 }
-_LONGEST_ZONE = 64
-_MOST_DIGITS = 38
+_MAX_ZONE = 64
+"""The longest name of a time zone."""
+_MAX_DIGITS = 38
+"""The largest precision of a decimal number."""
 
 
 def type_to_plain(arrow_type: pa.DataType) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def type_from_plain(plain: dict[str, Any]) -> pa.DataType:
             return pa.dictionary(index, values, plain["ordered"])
     elif name in ("decimal32", "decimal64", "decimal128", "decimal256") and keys == {"precision", "scale"}:
         precision, scale = plain["precision"], plain["scale"]
-        if type(precision) is type(scale) is int and max(precision, abs(scale)) <= _MOST_DIGITS:
+        if type(precision) is type(scale) is int and max(precision, abs(scale)) <= _MAX_DIGITS:
             return getattr(pa, name)(precision, scale)
     elif keys == {"zone"} and pt.is_timestamp(_NAMED[name]):
         return _zoned(_NAMED[name].unit, plain["zone"])
@@ -57,7 +59,7 @@ def type_from_plain(plain: dict[str, Any]) -> pa.DataType:
 
 def _zoned(unit: str, zone: object) -> pa.DataType:
     """A timestamp of a zone that there is."""
-    if not isinstance(zone, str) or not 0 < len(zone) <= _LONGEST_ZONE or not zone.isascii():
+    if not isinstance(zone, str) or not 0 < len(zone) <= _MAX_ZONE or not zone.isascii():
         raise ValueError("not a time zone")
     zoned = pa.timestamp(unit, zone)
     pa.scalar(0, zoned).as_py()

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from dipriv._columns import NULL, ColumnValues, cast
+from dipriv._invariants import require
+from dipriv._registry import serializable
 from dipriv._tables.arrow import distinct_labels, meaning
 from dipriv._tables.frames import Column, Table
 from dipriv.codecs import Codec, fit_codec, infer_kind
@@ -19,6 +22,7 @@ from dipriv.schema import Categorical, Kind, Schema
 FEWEST_REFERENCE_ROWS = 2
 
 
+@serializable()
 @dataclass(frozen=True, eq=False)
 class FittedColumn:
     """A column that is ready to be encoded: its type's facts, what it was taken as, its labels and its codec."""
@@ -27,6 +31,25 @@ class FittedColumn:
     kind: Kind
     labels: pa.Array | None = field(repr=False)
     codec: Codec = field(repr=False)
+
+    def check_invariants(self) -> None:
+        """The codec gives values of the column's type, and labels are there if and only if it gives their numbers."""
+        storage = self.facts.storage
+        require(self.codec.dtype == storage.dtype, self, "the codec gives values of the column's type")
+        require((storage.family == "label") == (self.labels is not None), self, "a column of labels has labels")
+        require(self.labels is None or self._are_labels(self.labels), self, "labels are distinct and of the type")
+
+    def _are_labels(self, labels: pa.Array) -> bool:
+        """Labels of the column's type, all different, and the codec gives no number beyond them."""
+        arrow_type, levels = self.facts.arrow_type, getattr(self.codec, "levels", None)
+        if levels is None or labels.null_count:
+            return False
+        is_text = meaning(arrow_type) == "text"
+        if not (meaning(labels.type) == "text" if is_text else labels.type == arrow_type.value_type):
+            return False
+        index = arrow_type.index_type.to_pandas_dtype() if pt.is_dictionary(arrow_type) else np.int32
+        distinct = len(labels.unique()) == len(labels) <= int(np.iinfo(index).max) + 1
+        return distinct and int(levels[0]) >= 0 and int(levels[-1]) < max(1, len(labels))
 
     @property
     def name(self) -> str:

@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import Mask
 from dipriv._columns import NULL, PRESENT, ColumnValues, NumericColumn, Storage, cast
+from dipriv._invariants import require
+from dipriv._registry import serializable
 from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of, value_range
 from dipriv.errors import InputError, SchemaError
 
 Backend: TypeAlias = Literal["pandas", "polars", "pyarrow", "numpy"]
+MAX_NAME = 1 << 16
+"""The longest name of a column in an exported reference."""
 
 
+@serializable()
 @dataclass(frozen=True, eq=False)
 class Column:
     """A column's public facts: name, type, whether it can hold nulls, and labels if its type fixes them."""
@@ -42,6 +47,12 @@ class Column:
         plain = listed if listed and all(isinstance(label, str | int | float) for label in listed) else None
         n_labels = None if labels is None else len(labels)
         return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels, plain)
+
+    def check_invariants(self) -> None:
+        """Of a column in an exported reference, which carries no labels of the table that it was fitted with."""
+        require(self.labels is None and self.label_values is None, self, "an exported column has no labels of a table")
+        require(len(self.name) <= MAX_NAME, self, "the name is not longer than 65,536 characters")
+        require(self.storage == storage_of(self.name, self.arrow_type), self, "the storage is that of the type")
 
 
 @dataclass(frozen=True, eq=False)

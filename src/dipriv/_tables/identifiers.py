@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from dipriv._tables.frames import Column, Table
-from dipriv.codecs.fit import MOST_LEVELS, ROWS_PER_LEVEL, SAMPLE
+from dipriv.codecs.fit import MAX_LEVELS, ROWS_PER_LEVEL, SAMPLE
 from dipriv.errors import SchemaError
 from dipriv.schema import Categorical, Discrete, Kind, Schema
 
@@ -171,7 +171,7 @@ def _is_identifier(column: Column, kind: Kind, counts: Counts) -> bool:
         return False
     words = {word.lower() for word in _BETWEEN_WORDS.split(column.name)}
     if counts.distinct < counts.present:
-        too_many = counts.distinct > MOST_LEVELS or counts.distinct * ROWS_PER_LEVEL > counts.present
+        too_many = counts.distinct > MAX_LEVELS or counts.distinct * ROWS_PER_LEVEL > counts.present
         return bool(words & _ID_WORDS) and counts.distinct >= FEWEST_VALUES and too_many
     if words & _ID_WORDS or (words & _NUMBER_WORDS and "of" not in words):
         return True

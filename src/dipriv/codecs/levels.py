@@ -10,16 +10,22 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, first_not_below
 from dipriv._columns import PRESENT, ColumnValues, cast
+from dipriv._invariants import is_finite, is_increasing, is_vector, require
 from dipriv._jit import jit
 from dipriv._random.bits import Draws
-from dipriv.codecs.protocol import as_column, spread_below
+from dipriv._registry import serializable
+from dipriv.codecs.protocol import Codec, are_kinds_missing, as_column, spread_below
+
+_POWERS_OF_TEN = frozenset(10**digits for digits in range(10))
+"""What a step of a grid of real numbers may be divided by."""
 
 
+@serializable(Codec)
 @dataclass(frozen=True, eq=False)
 class LevelsCodec:
     """Lemma S1 on ranks: level number k (from 0) is spread evenly over (k, k+1], so F_V(k+1) = F(a_k).
 
-    The paper spreads a_k over (a_{k-1}, a_k]; the mechanism's law depends on the order of the levels alone,
+    The paper spreads a_k over (a_{k-1}, a_k]; the mechanism's distribution depends on the order of the levels alone,
     and ranks keep every digit however unequal the spacing. Kinds of missing cells are levels below the others:
     kind number j fills (-j-1, -j].
     """
@@ -28,6 +34,13 @@ class LevelsCodec:
     missing: tuple[int, ...] = ()
 
     dims = 1
+
+    def __post_init__(self) -> None:
+        check_levels(self, self.levels, self.missing)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.levels.dtype
 
     @property
     def lower(self) -> tuple[float, ...]:
@@ -70,6 +83,12 @@ class LevelsCodec:
         return ColumnValues(values, np.take(kinds, np.minimum(states, len(self.missing))))
 
 
+def check_levels(owner: Codec, levels: NDArray[Any], missing: tuple[int, ...]) -> None:
+    """Levels can be searched, and kinds of missing values are such."""
+    require(is_vector(levels) and is_finite(levels) and is_increasing(levels), owner, "levels are finite and increase")
+    require(are_kinds_missing(missing), owner, "kinds of missing values are different and known")
+
+
 @jit
 def find_levels(values: NDArray[Any], levels: NDArray[Any], offset: int, states: NDArray[np.int64]) -> None:
     """The first level that is not below each value, held to the last level, counted from `offset`."""
@@ -77,6 +96,7 @@ def find_levels(values: NDArray[Any], levels: NDArray[Any], offset: int, states:
         states[i] = first_not_below(values[i], levels, len(levels) - 1) + offset
 
 
+@serializable(Codec)
 @dataclass(frozen=True, eq=False)
 class LatticeCodec:
     """Values n * whole / per_unit for integers n: V = n - U is uniform on (n-1, n], and decode is the ceiling.
@@ -93,6 +113,15 @@ class LatticeCodec:
     origin: int = field(repr=False, default=0)
 
     dims = 1
+
+    def __post_init__(self) -> None:
+        require(is_step(self.whole, self.per_unit, self.dtype), self, "the step is one of its type")
+        require(self.low < np.inf, self, "the low end is a number below infinity")
+        if self.dtype.kind == "f":
+            require(self.origin == 0, self, "steps of real numbers are counted from 0")
+        else:
+            info = np.iinfo(self.dtype)
+            require(int(info.min) <= self.origin <= int(info.max), self, "the origin is a number of its type")
 
     @property
     def lower(self) -> tuple[float, ...]:
@@ -115,6 +144,13 @@ class LatticeCodec:
         if self.dtype.kind in "iu":
             return ColumnValues(_times(_after(self.origin, n, self.dtype), self.whole))
         return ColumnValues(cast(n * self.whole / self.per_unit, self.dtype))
+
+
+def is_step(whole: int, per_unit: int, dtype: np.dtype[Any]) -> bool:
+    """Whether whole / per_unit is a step that a grid of this type can have."""
+    if dtype.kind == "f":
+        return 1 <= whole < 1 << 63 and per_unit in _POWERS_OF_TEN
+    return 1 <= whole <= int(np.iinfo(dtype).max) and per_unit == 1
 
 
 def nearest_index(values: FloatArray, whole: int, per_unit: int) -> tuple[FloatArray, FloatArray]:

@@ -1,19 +1,23 @@
-"""Nulls are data: a null is an atom of its column, squeezed in below all values, and privatized like any."""
+"""Missing values are data: a null is an atom of its column, placed below all values, and privatized like any value."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dipriv._arrays import FloatArray
 from dipriv._columns import PRESENT, ColumnValues
+from dipriv._invariants import require
 from dipriv._random.bits import Draws
-from dipriv.codecs.protocol import Codec
+from dipriv._random.streams import SpreadUse
+from dipriv._registry import serializable
+from dipriv.codecs.protocol import Codec, are_kinds_missing
 
-_NULLS = 1  # the lane of its own; the inner codec uses lane 0
 
-
+@serializable(Codec, former_name="NullsCodec")
 @dataclass(frozen=True, eq=False)
 class MissingCodec:
     """Any one-dimensional codec with missing cells below it: kind number j fills (low-(j+1)w, low-jw].
@@ -28,6 +32,16 @@ class MissingCodec:
 
     dims = 1
 
+    def __post_init__(self) -> None:
+        require(math.isfinite(self.low) and 0 < self.width < math.inf, self, "intervals are finite and not empty")
+        require(self.missing and are_kinds_missing(self.missing), self, "there are known kinds of missing values")
+        one_line = self.inner.dims == 1 and not isinstance(self.inner, MissingCodec)
+        require(one_line, self, "the inner codec has one dimension and no missing values of its own")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.inner.dtype
+
     @property
     def lower(self) -> tuple[float, ...]:
         return (self.low - len(self.missing) * self.width,)
@@ -37,7 +51,7 @@ class MissingCodec:
         if cells.missing is None:
             return v
         v[cells.missing != PRESENT] = self.low
-        spread = self.width * draws.uniforms(_NULLS)
+        spread = self.width * draws.uniforms(SpreadUse.MISSING)
         for number, kind in enumerate(self.missing):
             here = cells.missing == kind
             v[here, 0] = self.low - number * self.width - spread[here]

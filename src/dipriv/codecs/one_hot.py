@@ -11,18 +11,29 @@ from numpy.typing import NDArray
 from dipriv._arrays import FloatArray
 from dipriv._columns import PRESENT, ColumnValues
 from dipriv._random.bits import Draws
+from dipriv._registry import serializable
+from dipriv.codecs.levels import check_levels
+from dipriv.codecs.protocol import Codec
 
 
+@serializable(Codec)
 @dataclass(frozen=True, eq=False)
 class OneHotCodec:
     """Each state but the first has a 0/1 dummy, spread over (0, 1] and (1, 2] as in `LevelsCodec`.
 
-    The states are the levels, then the kinds of missing cells. Of several dummies that are 1 after
-    privatization the first counts; with none, the first state.
+    The states are the levels, then the kinds of missing cells. If several dummies are 1 after
+    privatization the first counts; with none, the first state. Dummy number k draws its place from use k.
     """
 
     levels: NDArray[Any] = field(repr=False)
     missing: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_levels(self, self.levels, self.missing)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.levels.dtype
 
     @property
     def dims(self) -> int:

@@ -1,6 +1,6 @@
-"""Lines of whole numbers: every value of a numeric type has a code, and codes are ordered as the values are.
+"""Ordered whole numbers as codes of values: every value of a numeric type has one, and codes have the values' order.
 
-A line is public: it follows from a column's type and from what a schema declares. It is cut into *octaves*, the values
+The line of codes is public: it follows from a column's type and from the schema. It is cut into *octaves*, the values
 of one sign between two powers of two, and zero alone; the public tree over a line halves the range of octaves until one
 is left, and then halves that. Ordinary magnitudes come first, so that they are found at a small depth.
 """
@@ -18,17 +18,28 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
 from dipriv._columns import cast
-from dipriv.codecs.levels import nearest_index
+from dipriv._invariants import require
+from dipriv._registry import serializable
+from dipriv.codecs.levels import is_step, nearest_index
 
 Codes = NDArray[np.int64]
-ORDINARY, SPREAD = 8.0, 8.0
-"""Magnitudes of about 2^8, give or take 2^8, are the ordinary ones."""
+ORDINARY = 8.0
+"""The exponent of two of an ordinary magnitude, about 2^8."""
+SPREAD = 8.0
+"""How far from the ordinary exponent magnitudes still count as ordinary."""
 _SIGN = 2.0
-_FURTHEST = 1 << 62
+"""The distance between zero and the smallest magnitudes, in the places of octaves."""
+_MAX_STEPS = 1 << 62
+"""A grid of real numbers reaches at most this many steps from zero."""
 
 
 class OrderedCodes(Protocol):
     """Codes from `first` to `last`, both included."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values."""
+        ...
 
     @property
     def first(self) -> int: ...
@@ -40,7 +51,7 @@ class OrderedCodes(Protocol):
     def octaves(self) -> Octaves: ...
 
     def to_codes(self, values: NDArray[Any]) -> Codes:
-        """The code of each value, held to the line: total, so that no value makes an error."""
+        """The code of each value, clipped to the line: total, so that no value raises an error."""
         ...
 
     def to_values(self, codes: Codes) -> NDArray[Any]:
@@ -87,6 +98,7 @@ class Octaves:
         return Octaves(starts, self.signs[begin:end], self.exponents[begin:end])
 
 
+@serializable(OrderedCodes, former_name="BitsLine")
 @dataclass(frozen=True, eq=False)
 class FloatBitCodes:
     """Floating-point numbers by their bit patterns: 2^52 (or 2^23) codes an octave, evenly spaced inside it."""
@@ -95,11 +107,16 @@ class FloatBitCodes:
     first: int
     last: int
 
+    def __post_init__(self) -> None:
+        require(self.dtype in (np.float32, np.float64), self, "values are float32 or float64")
+        most = _largest_code(self.dtype)
+        require(-most <= self.first <= self.last <= most, self, "codes are those of finite numbers, in order")
+
     @classmethod
     def of(cls, dtype: np.dtype[Any], lower: float | None = None, upper: float | None = None) -> FloatBitCodes:
-        most = float(np.finfo(dtype).max)
+        most, code = float(np.finfo(dtype).max), _largest_code(dtype)
         ends = np.array([-most if lower is None else lower, most if upper is None else upper])
-        first, last = cls(dtype, 1 - (1 << 63), (1 << 63) - 1).to_codes(cast(ends, dtype))
+        first, last = cls(dtype, -code, code).to_codes(cast(ends, dtype))
         return cls(dtype, int(first), int(last))
 
     @property
@@ -118,8 +135,8 @@ class FloatBitCodes:
         kind = np.int64 if self.dtype.itemsize == 8 else np.int32
         bits = (cast(values, self.dtype) + self.dtype.type(0)).view(kind).astype(np.int64)  # -0.0 becomes 0.0
         codes = np.where(bits >= 0, bits, -(bits & np.int64(np.iinfo(kind).max)))
-        held: Codes = np.clip(codes, self.first, self.last)
-        return held
+        clipped: Codes = np.clip(codes, self.first, self.last)
+        return clipped
 
     def to_values(self, codes: Codes) -> NDArray[Any]:
         kind = np.dtype(np.int64 if self.dtype.itemsize == 8 else np.int32)
@@ -127,6 +144,12 @@ class FloatBitCodes:
         return np.where(codes >= 0, bits, bits | int(np.iinfo(kind.str).min)).astype(kind).view(self.dtype)
 
 
+def _largest_code(dtype: np.dtype[Any]) -> int:
+    """The bit pattern of the largest finite number."""
+    return int(np.finfo(dtype).max.view(f"i{dtype.itemsize}"))
+
+
+@serializable(OrderedCodes, former_name="StepsLine")
 @dataclass(frozen=True, eq=False)
 class GridCodes:
     """Whole multiples n of a step whole/per_unit: the code is n - origin. Values between steps go to the nearest."""
@@ -138,6 +161,17 @@ class GridCodes:
     last: int
     origin: int = 0
 
+    def __post_init__(self) -> None:
+        require(is_step(self.whole, self.per_unit, self.dtype), self, "the step is one of its type")
+        require(-(1 << 63) <= self.first <= self.last < 1 << 63, self, "codes are 64-bit integers, in order")
+        require(
+            self.origin == 0 or (self.origin == 1 << 63 and self.dtype == np.uint64), self, "the origin is 0 or 2^63"
+        )
+        if self.dtype.kind != "f":
+            info = np.iinfo(self.dtype)
+            least, most = (self.first + self.origin) * self.whole, (self.last + self.origin) * self.whole
+            require(int(info.min) <= least and most <= int(info.max), self, "all values fit the type")
+
     @classmethod
     def of(
         cls,
@@ -148,7 +182,7 @@ class GridCodes:
         upper: float | None = None,
     ) -> GridCodes:
         if dtype.kind == "f":
-            reach = min(float(_FURTHEST), float(np.finfo(dtype).max) * per_unit / whole)
+            reach = min(float(_MAX_STEPS), float(np.finfo(dtype).max) * per_unit / whole)
             bottom, top = -int(reach), int(reach)
         else:
             info = np.iinfo(dtype)
@@ -180,8 +214,8 @@ class GridCodes:
             codes = (n.astype(np.uint64) - np.uint64(self.origin)).astype(np.int64)
         else:
             codes = np.minimum(n, n.dtype.type(np.iinfo(np.int64).max) if n.dtype == np.uint64 else n).astype(np.int64)
-        held: Codes = np.clip(codes, self.first, self.last)
-        return held
+        clipped: Codes = np.clip(codes, self.first, self.last)
+        return clipped
 
     def _nearest(self, values: NDArray[Any]) -> NDArray[Any]:
         """The nearest whole number of steps, as integers."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
 from dipriv._random.bits import Draws
 
 
 class Codec(Protocol):
     """Turns the cells of one column into `dims` continuous reals and back.
 
-    Law: if Z follows F, then V = encode(Z) has a continuous distribution function, and decode(encode(Z)) = Z
+    If Z follows F, then V = encode(Z) has a continuous distribution function, and decode(encode(Z)) = Z
     on the support. A value outside the support is placed by its order among the supported ones, and a missing
-    cell that the codec has no atom for at the line's low end: encode is total, so it never has to complain
+    cell that the codec has no atom for at the line's low end: encode is total, so that it never raises an error
     about a private cell.
+
+    A codec is a frozen dataclass that checks its invariants when it is built; `@serializable(Codec)` lets it stand in
+    an exported reference.
     """
 
     @property
@@ -30,8 +33,13 @@ class Codec(Protocol):
         """The low end of each of these columns; minus infinity where there is none."""
         ...
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values that `decode` gives."""
+        ...
+
     def encode(self, cells: ColumnValues, draws: Draws) -> FloatArray:
-        """(n,) cells -> (n, dims) reals."""
+        """(n,) cells -> (n, dims) reals. Random bits come from the uses in `SpreadUse`."""
         ...
 
     def decode(self, v: FloatArray) -> ColumnValues:
@@ -39,8 +47,13 @@ class Codec(Protocol):
         ...
 
 
+def are_kinds_missing(missing: tuple[int, ...]) -> bool:
+    """Whether these are different kinds of missing values."""
+    return len(set(missing)) == len(missing) and set(missing) <= {NULL, NAN}
+
+
 def spread_below(n: FloatArray, draws: Draws) -> FloatArray:
-    """Uniform on (n-1, n] for each whole number n, whatever the rounding."""
+    """Uniform on (n-1, n] for each whole number n, for any rounding."""
     return np.minimum(n, np.maximum(n - draws.uniforms(), np.nextafter(n - 1.0, np.inf)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,13 @@ import numpy as np
 from dipriv._arrays import FloatArray
 from dipriv._atoms_line import AtomsLine
 from dipriv._columns import ColumnValues, cast
+from dipriv._invariants import require
 from dipriv._random.bits import Draws
-from dipriv.codecs.protocol import as_column
+from dipriv._registry import serializable
+from dipriv.codecs.protocol import Codec, as_column
 
 
+@serializable(Codec)
 @dataclass(frozen=True, eq=False)
 class RealCodec:
     """A real column on its line: V = Z where there are no atoms (eq. ptb_c), eq. (cont_mixed) where there are.
@@ -31,6 +35,11 @@ class RealCodec:
     scale: float = 1.0
 
     dims = 1
+
+    def __post_init__(self) -> None:
+        require(self.low < self.high and self.floor < math.inf, self, "the bounds are in order")
+        mantissa, exponent = math.frexp(self.scale)
+        require(mantissa == 0.5 and -100 < exponent < 2, self, "the scale is a power of two from 2^-100 to 1")
 
     @property
     def lower(self) -> tuple[float, ...]:

@@ -7,12 +7,17 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dipriv._invariants import require
+from dipriv._registry import serializable
 from dipriv.errors import InputError
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e12
 """Beyond these a release is pure noise or no privacy at all, and the arithmetic of the noise would degrade."""
+MAX_TEXT = 1 << 16
+"""The longest text of a guarantee that comes from a file."""
 
 
+@serializable()
 @dataclass(frozen=True)
 class Guarantee:
     """A differential-privacy guarantee (the paper's Definition 1) in plain words and plain data.
@@ -32,6 +37,11 @@ class Guarantee:
     unit: str = "one row"
     neighbours: str = "replace one row"
     delta: float = 0.0
+
+    def check_invariants(self) -> None:
+        """Words from a file are single lines that a terminal shows as they are."""
+        texts = (self.protects, self.kernel, self.reference, self.model, self.unit, self.neighbours, *self.conditions)
+        require(all(len(text) <= MAX_TEXT and text.isprintable() for text in texts), self, "words are printable lines")
 
     def power(self, level: float = 0.05, releases: int = 1) -> float:
         """Lemma 1: no test about one person's value at this level has more power than level * e^(M ε), M releases."""

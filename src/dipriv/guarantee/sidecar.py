@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from dipriv._serialization.fields import check_fields
-from dipriv._serialization.invariants import satisfies_invariants
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 
 SIDECAR_SUFFIX = ".dipriv.json"
@@ -42,4 +41,5 @@ def _promise_in(plain: Any) -> Guarantee | None:
     found = Guarantee(**values)
     if not math.isinf(found.epsilon):
         check_epsilon(found.epsilon)
-    return found if satisfies_invariants(found) and 0 <= found.delta <= 1 else None
+    found.check_invariants()
+    return found if 0 <= found.delta <= 1 else None

@@ -17,15 +17,19 @@ from dipriv.errors import InputError
 from dipriv.kernels._joint.kernel import JointKernel, integer_weights
 from dipriv.kernels._per_column.kernel import ColumnsKernel
 from dipriv.kernels.laplace import Laplace
-from dipriv.kernels.protocol import Kernel
+from dipriv.kernels.protocol import Kernel, kernel_spec
 from dipriv.kernels.shares import check_shares, shares_of
 
-FEW_CELLS, MOST_CELLS, MUCH = 32, 64, 6.0
-"""A number has 32 cells, and 64 from ε = 6 on, where they begin to matter; levels have 64 at most."""
-LARGEST_WRITTEN = Fraction(10) ** 200
-"""Larger weights are brought down to it, so that their sums are finite."""
-FINE = 256
-"""The grid on which expected fidelities are computed."""
+COARSE_BINS = 32
+"""The bins of a number, for small ε."""
+MAX_BINS = 64
+"""The bins of a number for large ε, and at most of a column of levels."""
+LARGE_EPSILON = 6.0
+"""From this ε of a column on more bins begin to matter."""
+MAX_WEIGHT = Fraction(10) ** 200
+"""Larger weights are scaled down to it, so that their sums are finite."""
+FINE_BINS = 256
+"""The bins by which expected fidelities are computed."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +67,20 @@ class OptimalColumns:
     def build(
         self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None
     ) -> ColumnsKernel:
-        asked = self._asked(epsilon, names, margins)
-        return ColumnsKernel.best(epsilon, asked.partitions(epsilon), asked.shares)
+        request = self._request(epsilon, names, margins)
+        return ColumnsKernel.best(epsilon, request.partitions(epsilon), request.shares)
 
     def describe(self) -> str:
         return "optimal (each column by itself)" + _own(self.weights, self.costs)
 
-    def _asked(self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None) -> Asked:
+    def _request(
+        self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None
+    ) -> KernelRequest:
         known = tuple(UniformCoordinate(name) for name in names) if margins is None else tuple(margins)
         self.check(epsilon, known)
         shares = shares_of(self.weights, names, "weight")
         matter = [share * margin.matters for share, margin in zip(shares, known, strict=True)]
-        return Asked(known, [share / sum(matter) for share in matter], self.costs)
+        return KernelRequest(known, [share / sum(matter) for share in matter], self.costs)
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,10 @@ class OptimalJoint:
     def build(
         self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None
     ) -> JointKernel:
-        asked = OptimalColumns(self.weights)._asked(epsilon, names, margins)
+        request = OptimalColumns(self.weights)._request(epsilon, names, margins)
         shares = shares_of(self.weights, names, "weight")  # as they are written, so that 3 : 1 is found to be that
-        unit = max(max(shares) / LARGEST_WRITTEN, Fraction(1))
-        given = zip(shares, asked.margins, strict=True)
+        unit = max(max(shares) / MAX_WEIGHT, Fraction(1))
+        given = zip(shares, request.margins, strict=True)
         weights = integer_weights([max(float(share / unit), 1e-300) * margin.matters for share, margin in given])
         return _joint(epsilon, tuple(weights.tolist()))
 
@@ -112,12 +118,13 @@ def _joint(epsilon: float, weights: tuple[int, ...]) -> JointKernel:
     return JointKernel.best(epsilon, np.array(weights, dtype=np.int64))
 
 
+@kernel_spec("optimal")
 @dataclass(frozen=True)
 class Optimal:
-    """Of the best noise for each column, the best for all together and the paper's, the one that keeps most.
+    """The noise that keeps most: the best for each column, the best for all columns together, or the paper's.
 
-    That is the one with the greatest expected fidelity, weighted over columns, which follows from the reference and
-    ε: no released row has a say in it. `weights` and `costs` as in `OptimalColumns`.
+    It has the greatest expected fidelity, weighted over columns, which follows from the reference and ε: it does not
+    depend on released rows. `weights` and `costs` as in `OptimalColumns`.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -131,14 +138,14 @@ class Optimal:
 
     def build(self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None) -> Kernel:
         columns = OptimalColumns(self.weights, self.costs)
-        asked = columns._asked(epsilon, names, margins)
+        request = columns._request(epsilon, names, margins)
         rated: list[tuple[float, Kernel]] = []
-        if sum(share > 0 for share in asked.shares) > 1:
-            rated.append(asked.rated(OptimalJoint(self.weights).build(epsilon, names, asked.margins)))
-        if not rated or asked.most_by_columns(epsilon) > rated[0][0]:
-            rated.append(asked.rated(columns.build(epsilon, names, asked.margins)))
+        if sum(share > 0 for share in request.shares) > 1:
+            rated.append(request.rated(OptimalJoint(self.weights).build(epsilon, names, request.margins)))
+        if not rated or request.most_by_columns(epsilon) > rated[0][0]:
+            rated.append(request.rated(columns.build(epsilon, names, request.margins)))
             with suppress(InputError):  # the paper's, unless the budget is too small for its lattice
-                rated.append(asked.rated(Laplace(self.weights).build(epsilon, names)))
+                rated.append(request.rated(Laplace(self.weights).build(epsilon, names)))
         return max(rated, key=lambda one: one[0])[1]
 
     def describe(self) -> str:
@@ -146,7 +153,7 @@ class Optimal:
 
 
 @dataclass(frozen=True)
-class Asked:
+class KernelRequest:
     """The columns, their shares of what matters, which add up to 1, and the costs that users gave."""
 
     margins: tuple[UniformCoordinate, ...]
@@ -154,15 +161,15 @@ class Asked:
     costs: Mapping[str, Any]
 
     def partitions(self, epsilon: float) -> list[Partition]:
-        """The cells that each column's linear program has."""
+        """The bins of each column's linear program."""
         budgets = [float(Fraction(epsilon) * share) for share in self.shares]
         return [
-            self.partition(margin, FEW_CELLS if budget < MUCH else MOST_CELLS, MOST_CELLS)
+            self.partition(margin, COARSE_BINS if budget < LARGE_EPSILON else MAX_BINS, MAX_BINS)
             for margin, budget in zip(self.margins, budgets, strict=True)
         ]
 
     def partition(self, margin: UniformCoordinate, ranks: int, levels: int) -> Partition:
-        """A column's cells: so many equal ones for ranks, or at most so many for levels."""
+        """A column's bins: `ranks` equal ones for a number, at most `levels` for a column of levels."""
         if margin.name in self.costs:
             return _with_cost(margin, self.costs[margin.name])
         return margin.partition(ranks if margin.probabilities is None else levels)
@@ -177,7 +184,7 @@ class Asked:
             if is_rank and share in of_ranks:
                 found = of_ranks[share]
             else:
-                part = self.partition(margin, FINE, FINE)
+                part = self.partition(margin, FINE_BINS, FINE_BINS)
                 found = part.fidelity(kernel.joint_probabilities(column, part.cuts))
             if is_rank:
                 of_ranks[share] = found
@@ -185,7 +192,7 @@ class Asked:
         return expected, kernel
 
     def most_by_columns(self, epsilon: float) -> float:
-        """What no kernel of separate columns exceeds: ε-private noise leaves a correlation of tanh(ε/2) at most."""
+        """An upper bound for kernels of separate columns: ε-private noise leaves a correlation of tanh(ε/2) at most."""
         if self.costs:
             return math.inf
         return sum(float(share) * math.tanh(epsilon * float(share) / 2) for share in self.shares)
@@ -219,10 +226,10 @@ def _with_cost(margin: UniformCoordinate, cost: Any) -> Partition:
             "Release that column alone, with declared levels, or leave the cost out.",
         )
     states = len(margin.probabilities)
-    if states > MOST_CELLS:
+    if states > MAX_BINS:
         raise InputError(
             f"a cost is given for column {margin.name!r}, which has {states} levels and kinds of missing values, more "
-            f"than {MOST_CELLS}.",
+            f"than {MAX_BINS}.",
             "Leave the cost out, or bring levels together first.",
         )
     if len(given) != states - margin.missing:

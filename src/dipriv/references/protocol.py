@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from dipriv._arrays import Counts, FloatArray
 from dipriv._columns import NumericColumn, ValuesOf
 from dipriv._coordinates import EncodedColumn, UniformCoordinate
 from dipriv._random.bits import Bits
+from dipriv._registry import Names
 from dipriv.errors import InputError
 from dipriv.schema import Kind, Schema
 
@@ -42,6 +43,14 @@ class Reference(Protocol):
 
     def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
         """What kernels may know about each column of U, for the p columns of V in the order of the chain rule."""
+        ...
+
+
+class PortableReference(Reference, Protocol):
+    """A fitted reference that may be exported, which `@serializable(PortableReference)` says."""
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        """Whether columns with these numbers of states, in the chain's order, are its own; None: no states."""
         ...
 
 
@@ -175,35 +184,14 @@ class LearnableSpec(ReferenceSpec, Protocol):
         ...
 
 
-SpecClass = TypeVar("SpecClass", bound=Callable[[], ReferenceSpec])
-_SPECS: dict[str, Callable[[], ReferenceSpec]] = {}
-
-
-def reference_spec(name: str) -> Callable[[SpecClass], SpecClass]:
-    """Register a spec class that needs no arguments, so that `reference=name` stands for it.
-
-    Parameters
-    ----------
-    name
-        What users write in place of an object.
-
-    Raises
-    ------
-    InputError
-        If another class has this name.
-    """
-
-    def register(spec: SpecClass) -> SpecClass:
-        if _SPECS.setdefault(name, spec) is not spec:
-            raise InputError(f"a reference is registered as {name!r} already.", "Choose another name.")
-        return spec
-
-    return register
+_specs: Names[ReferenceSpec] = Names("reference")
+reference_spec = _specs.register
+"""Register a spec class that needs no arguments: `@reference_spec("private")` makes `reference="private"` work."""
 
 
 def registered_names() -> tuple[str, ...]:
     """The names that `by_name` knows."""
-    return tuple(_SPECS)
+    return tuple(_specs)
 
 
 def by_name(name: str) -> ReferenceSpec:
@@ -211,12 +199,9 @@ def by_name(name: str) -> ReferenceSpec:
 
     Raises
     ------
-    InputError
-        If there is none; the message lists the names.
+    InputError : there is none; the message lists the names.
     """
-    if name not in _SPECS:
-        raise InputError(f"reference={name!r} is unknown.", _remedy())
-    return _SPECS[name]()
+    return _specs.make(name)
 
 
 def as_spec(reference: ReferenceSpec | str) -> ReferenceSpec:
@@ -237,7 +222,7 @@ def as_spec(reference: ReferenceSpec | str) -> ReferenceSpec:
 
 
 def _remedy() -> str:
-    names = ", ".join(f'"{name}"' for name in _SPECS)
+    names = ", ".join(f'"{name}"' for name in _specs)
     return f"Use {names}, or Private, Known, Empirical, Parametric or Grouped from dipriv.references."
 
 

@@ -78,7 +78,7 @@ def _summed(fitted: FittedMechanism) -> dict[str, float]:
 
 def _of_levels(margin: UniformCoordinate, probabilities: FloatArray, fitted: FittedMechanism, number: int) -> float:
     """From the law of (level before, level after); levels that share a cell are independent inside it."""
-    cell_of = margin.cell_of(MOST_LEVELS)
+    cell_of = margin.bin_of(MOST_LEVELS)
     pi = np.bincount(cell_of, weights=probabilities)
     shares = probabilities / np.where(pi > 0, pi, 1.0)[cell_of]
     law = fitted.kernel.joint_probabilities(number, np.concatenate([[0.0], np.minimum(np.cumsum(pi)[:-1], 1.0), [1.0]]))

@@ -15,12 +15,14 @@ import pyarrow as pa
 from dipriv import _serialization as state
 from dipriv._atomic_write import write_atomic
 from dipriv._random.bits import Seed, source
+from dipriv._registry import implementations
 from dipriv._tables import frames as tables
 from dipriv._tables.fitted_columns import FittedColumn
 from dipriv.errors import DiprivError, InputError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
-from dipriv.kernels import ColumnsKernel, JointKernel, LaplaceKernel
-from dipriv.references import Boxes, Independent, LevelsDistribution, Network, Normal
+from dipriv.kernels import Kernel
+from dipriv.references import Independent
+from dipriv.references.protocol import PortableReference
 from dipriv.release.fitting import FittedMechanism
 
 FORMAT = 3
@@ -34,10 +36,10 @@ _SAID = {
 }
 """What every exported promise says: a file that says it otherwise is not one of ours."""
 _ONCE = "the record is privatized once, where it is: each further release of it adds its ε"
-_TYPES: dict[str, type | tuple[type, ...]] = {
+_TYPES: dict[str, type] = {
     "columns": tuple,
-    "reference": (Boxes, Independent, Network, Normal),
-    "kernel": (ColumnsKernel, JointKernel, LaplaceKernel),
+    "reference": PortableReference,
+    "kernel": Kernel,
     "order": tuple,
     "nulls_have_mass": bool,
     "declared": tuple,
@@ -107,7 +109,7 @@ def _without_categories(column: FittedColumn) -> FittedColumn:
     return replace(column, facts=replace(column.facts, labels=None, label_values=None))
 
 
-def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.LARGEST) -> LocalReference:
+def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> LocalReference:
     """Read a reference that `DIP.export_local` wrote. A seed is for experiments and voids the guarantee.
 
     The file is data, never code, and is checked in full before it is used. `largest` limits what it may unpack to, in
@@ -122,7 +124,7 @@ def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.LARG
     return read(path.read_bytes(), seed, largest=largest)
 
 
-def read(data: bytes, seed: Seed = None, *, largest: int = state.LARGEST) -> LocalReference:
+def read(data: bytes, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> LocalReference:
     """The same from the bytes of a file."""
     content = state.load(data, largest)
     try:
@@ -133,7 +135,7 @@ def read(data: bytes, seed: Seed = None, *, largest: int = state.LARGEST) -> Loc
             )
         if written == 2 and "holds_infinities" in content:
             content["clips_infinities"] = content.pop("holds_infinities")
-        if content.keys() != _TYPES.keys() or not all(isinstance(content[name], of) for name, of in _TYPES.items()):
+        if content.keys() != _TYPES.keys() or not all(_is_a(content[name], of) for name, of in _TYPES.items()):
             raise _not_ours()
         promise = replace(content.pop("guarantee"), secure_randomness=seed is None)
         fitted = FittedMechanism(**content)
@@ -146,25 +148,20 @@ def read(data: bytes, seed: Seed = None, *, largest: int = state.LARGEST) -> Loc
         raise _not_ours() from None
 
 
+def _is_a(part: Any, of: type) -> bool:
+    """Whether a part of the file is of a type, or of a class that registered as one."""
+    return isinstance(part, implementations(of) or of)
+
+
 def _check_parts(fitted: FittedMechanism) -> None:
-    """The parts are sound one by one; here, that they belong together."""
+    """Each part has checked itself; here, that they belong together."""
     columns, reference = fitted.columns, fitted.reference
     names = [column.name for column in columns if isinstance(column, FittedColumn)]
     width = len(fitted.order)
-    of_v = [column.codec for column in columns for _ in range(column.codec.dims)]
-    chained = [of_v[position] for position in fitted.order]
-    if isinstance(reference, Independent):
-        fits = len(reference.laws) == width == len(columns) and fitted.order == tuple(range(width))
-        fits = fits and all(
-            law.probabilities.size == getattr(codec, "states", 0)
-            for law, codec in zip(reference.laws, chained, strict=True)
-            if isinstance(law, LevelsDistribution)
-        )
-    elif isinstance(reference, Network):
-        states = [len(node.group_of) for node in reference.nodes]
-        fits = states == [getattr(codec, "states", 0) for codec in chained]
-    else:
-        fits = width == (len(reference.mean) if isinstance(reference, Normal) else reference.rest.shape[1] + 1)
+    of_v = [getattr(column.codec, "states", None) for column in columns for _ in range(column.codec.dims)]
+    fits = reference.accepts([of_v[position] for position in fitted.order])
+    if isinstance(reference, Independent):  # whose columns are released one by one, without an order
+        fits = fits and width == len(columns) and fitted.order == tuple(range(width))
     numbered = all(type(position) is int for position in fitted.order)  # True and False would select columns, too
     if not fits or not numbered or len(set(names)) < max(1, len(columns)) or not set(fitted.declared) <= set(names):
         raise InputError(

@@ -16,7 +16,8 @@ from dipriv._random.bits import Bits, Seed, source
 from dipriv._tables.frames import check_names
 from dipriv.errors import InputError, PrivacyWarning
 from dipriv.guarantee import check_epsilon
-from dipriv.kernels import KernelSpec, Laplace, Optimal
+from dipriv.kernels import KernelSpec
+from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
 from dipriv.references.protocol import as_spec, by_name
 from dipriv.schema import Kind, Schema
@@ -123,14 +124,13 @@ class ReleaseOptions:
     @cached_property
     def kernel_spec(self) -> KernelSpec:
         """The kernel that is asked for."""
-        if self.kernel == "optimal":
-            return Optimal()
-        if self.kernel == "laplace":
-            return Laplace()
         if isinstance(self.kernel, str):
-            raise InputError(f"kernel={self.kernel!r} is unknown.", _KERNELS)
+            return kernel_named(self.kernel)
         if isinstance(self.kernel, type) or not hasattr(self.kernel, "build"):
-            raise InputError(f"expected a kernel, got {type(self.kernel).__name__}.", _KERNELS)
+            raise InputError(
+                f"expected a kernel, got {type(self.kernel).__name__}.",
+                'Use "optimal" or "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.',
+            )
         return self.kernel
 
     @cached_property
@@ -272,9 +272,6 @@ class ReleaseOptions:
             raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
         if both := set(self.drop) & {*self.keep, *self.keys}:
             raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
-
-
-_KERNELS = 'Use "optimal", "laplace", or Optimal(...) or Laplace(...) from dipriv.kernels.'
 
 
 def _warn(text: str) -> None:

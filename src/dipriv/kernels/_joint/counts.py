@@ -1,4 +1,4 @@
-"""The law of the joint kernel's flips, in whole numbers of any size.
+"""The distribution of the joint kernel's flips, in whole numbers of any size.
 
 A flip of a bit of weight w costs w. Bits of equal weight form a class, and all z with the same number of flips in every
 class are equally likely: z has weight A if its cost is at most the limit, else B. So the numbers of flips can be drawn
@@ -99,7 +99,7 @@ def best_limit(classes: Classes, inside: int, outside: int) -> int:
 
 
 def table_size(classes: Classes) -> int:
-    """At most so many numbers are in the tables of a law on these classes, whatever its limit."""
+    """An upper bound on the numbers in the tables of a distribution on these classes, for any limit."""
     left, spent, step, reached, numbers = total_cost(classes), 0, 1, 1, 0
     for weight, size in classes:
         window = min(left, spent) + 1

@@ -4,15 +4,17 @@ The K leading bits of all u_l make the row's bits c. Flips z are drawn independe
 fresh uniform low bits. Because z does not depend on u, v is uniform whenever u is. Let
 s(z) = Σ_l a_l Σ_k 4^(K-k) (-1)^z_lk and S = {z: s(z) >= τ}; z has probability A/D inside S and B/D outside, for
 integers A >= B and D = |S| A + |Sᶜ| B. So P(v|u) / P(v|u') <= A/B <= e^ε, a fact about integers that no rounding can
-change. With τ at its best no other law of z has a larger expected score, the weighted sum of the columns' correlations.
+change. With the best τ no other distribution of z has a larger expected score, which is the weighted sum of the
+columns' correlations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from dipriv._arrays import FloatArray, Words
 from dipriv._jit import jit
 from dipriv._random.bits import Draws
+from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels._joint.counts import (
     Classes,
@@ -31,15 +34,32 @@ from dipriv.kernels._joint.counts import (
     table_size,
     total_cost,
 )
+from dipriv.kernels._joint.recount import draws_what_it_says
 from dipriv.kernels._joint.sampler import FlipTables, draw_flips
+from dipriv.kernels.protocol import ExactRatio, Kernel
 from dipriv.kernels.transition import Transition, exp_below
 
 OUTSIDE = 1 << 64
-QUICK_TABLE, QUICK_COUNT = 1 << 20, 1 << 36
-"""Sizes that take about a second: numbers in the tables, and digits touched while counting scores."""
-LARGEST_TABLE, LARGEST_CLASS = 1 << 24, (1 << 16) - 1
+"""The weight B of a z outside S."""
+QUICK_TABLE = 1 << 20
+"""Tables with so many numbers take about a second to build."""
+QUICK_COUNT = 1 << 36
+"""Scores are counted in about a second if this many digits are touched."""
+MAX_BITS = 8
+"""The largest number of bits a column."""
+MAX_TABLE = 1 << 24
+"""The largest number of entries in the tables."""
+MAX_CLASS = (1 << 16) - 1
+"""The largest number of bits of one weight, so that a pick fits a word."""
+MAX_LOADED_BITS = 1 << 14
+"""From a file: bits of all columns together."""
+MAX_LOADED_WEIGHT = 1 << 20
+"""From a file: the weight of a column."""
+MAX_LOADED_TABLE = 1 << 21
+"""From a file: entries in the tables, twice what dipriv builds by itself."""
 
 
+@serializable(Kernel)
 @dataclass(frozen=True, eq=False)
 class JointKernel:
     """P(z) is inside/D where the score is at least the threshold, else outside/D.
@@ -64,15 +84,27 @@ class JointKernel:
         classes = _checked_classes(weights, self.bits)
         total = total_cost(classes)
         if not -total <= self.threshold <= total:
-            raise InputError(f"the threshold {self.threshold} is not among the scores, ±{total}.", _REMEDY)
+            raise InputError(f"JointKernel: the threshold {self.threshold} is not among the scores, ±{total}.", _REMEDY)
         if not 1 <= self.outside <= self.inside:
-            raise InputError("a z in S must be at least as likely as one outside, and none impossible.", _REMEDY)
+            raise InputError(
+                "JointKernel: z in S must be at least as likely as z outside, and none impossible.", _REMEDY
+            )
         if self.largest_ratio > _ratio_limit(self.epsilon, self.inside):
             spent = math.log(self.inside) - math.log(self.outside)
             raise InputError(f"the kernel spends {spent!r}, more than epsilon={self.epsilon!r}.", _REMEDY)
-        law = FlipDistribution(classes, (total - self.threshold) // 2, self.inside, self.outside)
+        flips = FlipDistribution(classes, (total - self.threshold) // 2, self.inside, self.outside)
         object.__setattr__(self, "weights", weights.astype(np.int64))
-        object.__setattr__(self, "_tables", FlipTables(law, _places(weights, self.bits), len(weights)))
+        object.__setattr__(self, "_tables", FlipTables(flips, _places(weights, self.bits), len(weights)))
+
+    @staticmethod
+    def is_cheap_to_build(fields: Mapping[str, Any]) -> bool:
+        weights, bits = fields["weights"], fields["bits"]
+        if weights.ndim != 1 or not 1 <= bits <= MAX_BITS or not 1 <= len(weights) * bits <= MAX_LOADED_BITS:
+            return False
+        if np.any(weights < 0) or weights.max() > MAX_LOADED_WEIGHT:
+            return False
+        classes = classes_of(weights.tolist(), bits)
+        return max(table_size(classes), total_cost(classes)) <= MAX_LOADED_TABLE
 
     @classmethod
     def best(cls, epsilon: float, weights: NDArray[np.int64], bits: int | None = None) -> JointKernel:
@@ -102,7 +134,7 @@ class JointKernel:
         for column, weight in enumerate(self.weights):
             words = draws.of_column(column).words()
             if weight:
-                move_cells(u[:, column], z[:, column], words, self.bits, v[:, column])
+                move_bins(u[:, column], z[:, column], words, self.bits, v[:, column])
             else:
                 v[:, column] = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return v
@@ -117,37 +149,45 @@ class JointKernel:
         )
 
     def flips(self, column: int) -> tuple[Fraction, ...]:
-        """The exact P(z_l = b) for b = 0, ..., 2^K - 1: the chance that the cell of v is that of u XOR b."""
-        a, K, law = int(self.weights[column]), self.bits, self._tables.law
+        """The exact P(z_l = b) for b = 0, ..., 2^K - 1: the probability that the bin of v is that of u XOR b."""
+        a, K, flips = int(self.weights[column]), self.bits, self._tables.flips
         if not a:
             return (Fraction(1, 1 << K),) * (1 << K)
-        within = counts_within(law.classes, law.limit, tuple(a << 2 * k for k in range(K)))
-        others = 1 << law.coins[0] - K
+        within = counts_within(flips.classes, flips.limit, tuple(a << 2 * k for k in range(K)))
+        others = 1 << flips.coins[0] - K
         masses = (count * self.inside + (others - count) * self.outside for count in within)
-        return tuple(Fraction(mass, law.total) for mass in masses)
+        return tuple(Fraction(mass, flips.total) for mass in masses)
 
     def joint_probabilities(self, column: int, cuts: FloatArray) -> FloatArray:
-        """(k, k): P(u_l in cell i, v_l in cell j) for a uniform u_l and the cells between cuts 0 < ... < 1."""
-        cells = np.arange(1 << self.bits)
-        inner = np.clip(np.asarray(cuts, dtype=np.float64)[:, np.newaxis] * len(cells) - cells, 0.0, 1.0)
+        """(k, k): P(u_l in bin i, v_l in bin j) for a uniform u_l and the bins between cuts 0 < ... < 1."""
+        own = np.arange(1 << self.bits)
+        inner = np.clip(np.asarray(cuts, dtype=np.float64)[:, np.newaxis] * len(own) - own, 0.0, 1.0)
         overlap = np.diff(inner, axis=0)
         flips = np.array([float(p) for p in self.flips(column)])
-        law = overlap @ flips[cells[:, np.newaxis] ^ cells] @ overlap.T / len(cells)
-        return np.asarray(law, dtype=np.float64)
+        joint = overlap @ flips[own[:, np.newaxis] ^ own] @ overlap.T / len(own)
+        return np.asarray(joint, dtype=np.float64)
+
+    def exact_ratios(self) -> tuple[ExactRatio, ...]:
+        """A/B for the whole row, or 1 if all flips have one weight; unbounded if the tables draw anything else."""
+        flips, ratio = self._tables.flips, None
+        if flips.inside >= flips.outside >= 1 and draws_what_it_says(flips):
+            some_outside = flips.limit < sum(weight * size for weight, size in flips.classes)
+            ratio = Fraction(flips.inside, flips.outside) if flips.limit >= 0 and some_outside else Fraction(1)
+        return (ExactRatio(ratio, Fraction(self.epsilon)),)
 
 
 @jit
-def move_cells(u: FloatArray, z: NDArray[np.uint8], words: Words, bits: int, v: FloatArray) -> None:
-    """V in the middle of one of 2^52 steps: K digits are the cell of U XOR z, the others are from the word.
+def move_bins(u: FloatArray, z: NDArray[np.uint8], words: Words, bits: int, v: FloatArray) -> None:
+    """V in the middle of one of 2^52 steps: K digits are the bin of U XOR z, the others are from the word.
 
-    What is not inside [0, 1] is held to it, and not-a-number counts as 0.
+    u is clipped to [0, 1], and not-a-number counts as 0.
     """
-    cells = 2.0**bits
+    bins = 2.0**bits
     low, rest = np.uint64(52 - bits), np.uint64(12 + bits)
     for i in range(len(u)):
-        held = min(u[i], 1.0) if u[i] >= 0.0 else 0.0
-        cell = np.uint64(min(held * cells, cells - 1.0)) ^ np.uint64(z[i])
-        v[i] = (np.float64(cell << low | words[i] >> rest) + 0.5) * 2.0**-52
+        clipped = min(u[i], 1.0) if u[i] >= 0.0 else 0.0
+        number = np.uint64(min(clipped * bins, bins - 1.0)) ^ np.uint64(z[i])
+        v[i] = (np.float64(number << low | words[i] >> rest) + 0.5) * 2.0**-52
 
 
 def default_bits(weights: NDArray[np.int64]) -> int:
@@ -191,15 +231,17 @@ def _check_epsilon(epsilon: float) -> None:
 
 def _check_weights(weights: NDArray[np.int64]) -> None:
     if weights.ndim != 1 or weights.dtype.kind not in "iu" or np.any(weights < 0) or not np.any(weights):
-        raise InputError("the weights are not whole numbers >= 0, one a column, with one above 0.", _REMEDY)
+        raise InputError(
+            "JointKernel: the weights are not whole numbers >= 0, one a column, with one above 0.", _REMEDY
+        )
 
 
 def _checked_classes(weights: NDArray[np.int64], bits: int) -> Classes:
-    if not 1 <= bits <= 8:
-        raise InputError(f"the kernel has {bits} bits a column, not 1 to 8.", _REMEDY)
+    if not 1 <= bits <= MAX_BITS:
+        raise InputError(f"JointKernel: {bits} bits a column are not 1 to {MAX_BITS}.", _REMEDY)
     classes = classes_of(weights.tolist(), bits)
     size = max(table_size(classes), total_cost(classes))
-    if size > LARGEST_TABLE or max(count for _, count in classes) > LARGEST_CLASS:
+    if size > MAX_TABLE or max(count for _, count in classes) > MAX_CLASS:
         raise InputError(f"weights up to {weights.max()} in {len(weights)} columns need too large tables.", _REMEDY)
     return classes
 
@@ -210,7 +252,7 @@ def _ratio_limit(epsilon: float, inside: int) -> Fraction:
 
 
 def _places(weights: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """(pK, 2): the column and the value in its cell number of every bit that has a weight, heaviest first."""
+    """(pK, 2): the column and the value in its bin number of every bit that has a weight, heaviest first."""
     bits_by_weight = sorted(
         (-(int(a) << 2 * k), column, 1 << k) for column, a in enumerate(weights) if a for k in range(bits)
     )

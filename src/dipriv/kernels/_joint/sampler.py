@@ -5,7 +5,7 @@ probabilities, of which the table holds 64 binary digits. Further words pick whi
 Fisher-Yates shuffle: as many steps as fit share one word, whose U times their radices' product is, rounded down, the
 number whose digits in these radices are the picks. Where the digits of a word do not decide a comparison or a pick
 (about once in 2^24 words or less) the loop gives the row up, and `flip_exactly` repeats it from the same words with as
-many further digits of U as it takes. So the law is exact, not approximate.
+many further digits of U as it takes. So the distribution is exact, not approximate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from dipriv._arrays import Words
 from dipriv._jit import jit
 from dipriv._random.bits import Draws
+from dipriv._random.streams import NoiseUse
 from dipriv.kernels._joint.counts import FlipDistribution, leading_digits
 
-WORD, PICK = 64, 48
-"""Binary digits that decide a number of flips, and picks; a radix below 2^16 times 48 digits fits a word."""
-LARGEST_PRODUCT = 1 << 24
-"""Picks share a word while the product of their radices is at most this."""
-LARGEST_CHUNK = 1 << 22
-"""So many words are held at a time."""
+WORD = 64
+"""Binary digits that decide a number of flips."""
+MAX_PRODUCT = 1 << 24
+"""Picks share a word while the product of their radices is at most this; 48 digits of the word decide them."""
+MAX_WORDS = 1 << 22
+"""How many words are in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,9 @@ class FlipTables:
     side of z is open, where in `starts` the costs from there on begin, and where in `ends` its row of fair coins does.
     """
 
-    law: FlipDistribution
+    flips: FlipDistribution
     places: NDArray[np.int64]
-    """(bits, 2): the column of each bit, and its value in the column's cell number; class by class."""
+    """(bits, 2): the column of each bit, and its value in the column's bin number; class by class."""
     columns: int
     plan: NDArray[np.int64] = field(init=False, repr=False)
     starts: NDArray[np.int64] = field(init=False, repr=False)
@@ -49,17 +50,17 @@ class FlipTables:
     """For each word how many picks of its class are made when it is used up; 0 for a word that gives a number."""
 
     def __post_init__(self) -> None:
-        law = self.law
+        flips = self.flips
         members, used = 0, 0
         plan: list[tuple[int, ...]] = []
         starts: list[int] = []
         ends: list[Words] = []
         last_pick: list[int] = []
-        for j, (weight, size) in enumerate(law.classes):
-            lowest = max(0, law.limit - law.left[j] + 1)
+        for j, (weight, size) in enumerate(flips.classes):
+            lowest = max(0, flips.limit - flips.left[j] + 1)
             plan.append((size, weight, members, len(last_pick), lowest, len(starts), used))
-            ends += [leading_digits(law.ends(j, law.limit + 1)), *law.open_digits[j].values()]
-            row_of = {cost: used + size * (1 + row) for row, cost in enumerate(law.open_digits[j])}
+            ends += [leading_digits(flips.ends(j, flips.limit + 1)), *flips.open_digits[j].values()]
+            row_of = {cost: used + size * (1 + row) for row, cost in enumerate(flips.open_digits[j])}
             starts += [row_of.get(cost, -1) for cost in range(lowest, max(row_of, default=-1) + 1)]
             last_pick += [0, *_shared_words(size)]
             members, used = members + size, used + size * (1 + len(row_of))
@@ -70,18 +71,18 @@ class FlipTables:
 
 
 def draw_flips(tables: FlipTables, draws: Draws, digits: int = WORD) -> NDArray[np.uint8]:
-    """(n, p) numbers to XOR the cells with. Only the leading `digits` of each word are used: few of them give the
-    same law, by many more rows that the loop must leave to `flip_exactly`.
+    """(n, p) numbers to XOR the bins with. Only the leading `digits` of each word are used: few of them give the
+    same distribution, by many more rows that the loop must leave to `flip_exactly`.
     """
     z = np.zeros((draws.count, tables.columns), dtype=np.uint8)
     ends = tables.ends >> np.uint64(WORD - digits)
-    chunk = max(1, LARGEST_CHUNK // len(tables.last_pick))
+    chunk = max(1, MAX_WORDS // len(tables.last_pick))
     for first in range(0, draws.count, chunk):
         rows = Draws(draws.bits, draws.first + first, min(chunk, draws.count - first), draws.column)
         words, part = _words(tables, rows), z[first : first + chunk]
         undecided = np.zeros(rows.count, dtype=np.bool_)
         flip_rows(
-            words, tables.plan, tables.last_pick, tables.starts, ends, tables.places, tables.law.limit, digits,
+            words, tables.plan, tables.last_pick, tables.starts, ends, tables.places, tables.flips.limit, digits,
             part, undecided,
         )  # fmt: skip
         for row in np.flatnonzero(undecided):
@@ -160,7 +161,7 @@ def flip_exactly(tables: FlipTables, words: Words, more: Iterator[int], digits: 
     cost = 0
     for j, (size, weight, members, first_word, *_) in enumerate(tables.plan.tolist()):
         word = first_word
-        flips = locate(leading[word], digits, tables.law.ends(j, cost), more)
+        flips = locate(leading[word], digits, tables.flips.ends(j, cost), more)
         cost += weight * flips
         order = list(range(members, members + size))
         picks = min(flips, size - flips)
@@ -201,24 +202,24 @@ def _shared_words(size: int) -> list[int]:
     done, product = [0], 1
     for pick in range(size // 2):
         product *= size - pick
-        if product > LARGEST_PRODUCT and pick > done[-1]:
+        if product > MAX_PRODUCT and pick > done[-1]:
             done.append(pick)
             product = size - pick
     return [*done[1:], size // 2] if size > 1 else []
 
 
 def _words(tables: FlipTables, draws: Draws) -> Words:
-    """(n, words a row), two words a lane."""
-    lanes = (len(tables.last_pick) + 1) // 2
-    words = np.empty((draws.count, 2 * lanes), dtype=np.uint64)
-    for lane in range(lanes):
-        words[:, 2 * lane : 2 * lane + 2] = draws.blocks(lane)
+    """(n, words a row), two words for each use of the flips' column."""
+    uses = (len(tables.last_pick) + 1) // 2
+    words = np.empty((draws.count, 2 * uses), dtype=np.uint64)
+    for use in range(uses):
+        words[:, 2 * use : 2 * use + 2] = draws.blocks(use)
     return words
 
 
 def _more_digits(draws: Draws, row: int) -> Iterator[int]:
-    """Further random words for one row, from lanes of their own."""
+    """Further random words for one row: further attempts of the first use."""
     number = 0
     while True:
         number += 1
-        yield from (int(word) for word in draws.blocks_again(0, number, np.array([row]))[0])
+        yield from (int(word) for word in draws.blocks_again(NoiseUse.DRAW, number, np.array([row]))[0])

@@ -1,4 +1,4 @@
-"""The best noise for each column by itself: cells of [0, 1] are swapped by a linear program's transition matrix."""
+"""The best noise for each column by itself: bins of [0, 1] are swapped by a linear program's transition matrix."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, Words, first_not_below
 from dipriv._coordinates import Partition
+from dipriv._invariants import require
 from dipriv._jit import jit
 from dipriv._random.bits import Draws
+from dipriv._random.streams import NoiseUse
+from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels._per_column.integer_channel import InvariantChannel, best_swap, masses_of
+from dipriv.kernels.protocol import ExactRatio, Kernel
 from dipriv.kernels.transition import Transition, bin_shift, sample_alias
 
-_PLACE_LANE = 2
 
-
+@serializable(Kernel)
 @dataclass(frozen=True, eq=False)
 class ColumnsKernel:
-    """Column l: u's cell goes through the swap number which[l], and v is uniform inside the cell that comes out."""
+    """Column l: u's bin goes through the swap number which[l], and v is uniform inside the bin that comes out."""
 
     epsilon: float
     swaps: tuple[InvariantChannel, ...] = field(repr=False)
     which: tuple[int, ...] = field(repr=False)
 
     def __post_init__(self) -> None:
+        require(all(0 <= number < len(self.swaps) for number in self.which), self, "each column has one of the swaps")
         if self.spent > Fraction(self.epsilon):
             raise InputError(
                 f"the columns' budgets add up to {float(self.spent)!r}, more than epsilon={self.epsilon!r}.",
-                "Build the kernel from its recipe.",
+                "Build the kernel from its description.",
             )
 
     @classmethod
@@ -70,40 +74,44 @@ class ColumnsKernel:
     def on_levels(self, probabilities: FloatArray) -> Transition:
         swap = self.swaps[self.which[0]]
         if swap.masses != masses_of(np.asarray(probabilities, dtype=np.float64)):
-            raise InputError("the cells of the column are not its levels.", "Use the direct kernel.")
+            raise InputError("the bins of the column are not its levels.", "Use the direct kernel.")
         return swap.transition
 
     def joint_probabilities(self, column: int, cuts: FloatArray) -> FloatArray:
         swap = self.swaps[self.which[column]]
-        return law_between(swap.cuts, swap.law, cuts)
+        return rebin(swap.cuts, swap.joint_probabilities, cuts)
+
+    def exact_ratios(self) -> tuple[ExactRatio, ...]:
+        transitions = [self.swaps[number].transition for number in self.which]
+        return tuple(ExactRatio(transition.exact_ratio(), transition.budget) for transition in transitions)
 
 
 NOTHING_KEPT = InvariantChannel((1 << 48,), Transition(Fraction(0), ((1 << 96,),)))
-"""A single cell: what comes out is fresh."""
+"""A single bin: what comes out is fresh."""
 
 
-def law_between(own: FloatArray, law: FloatArray, cuts: FloatArray) -> FloatArray:
-    """The law of (cell before, cell after) for other cells, where u and v are uniform inside the kernel's own."""
+def rebin(own: FloatArray, joint: FloatArray, cuts: FloatArray) -> FloatArray:
+    """Joint probabilities of (bin before, bin after) for other bins: u and v are uniform inside the kernel's own."""
     overlap = np.minimum(own[1:, np.newaxis], cuts[1:]) - np.maximum(own[:-1, np.newaxis], cuts[:-1])
     width = np.diff(own)[:, np.newaxis]
     share = np.clip(overlap, 0.0, None) / np.where(width > 0, width, 1.0)
-    return np.asarray(share.T @ law @ share)
+    return np.asarray(share.T @ joint @ share)
 
 
 def _perturb(swap: InvariantChannel, u: FloatArray, draws: Draws, v: FloatArray) -> None:
-    words, places, transition = draws.words(), draws.words(_PLACE_LANE), swap.transition
+    words, places, transition = draws.words(), draws.words(NoiseUse.PLACE_IN_BIN), swap.transition
     ends = swap.cuts[1:-1]
     tables = transition.digits, transition.thresholds, transition.aliases
-    row = swap_cells(u, ends, swap.cuts, words, places, *tables, 0, v)
+    row = swap_bins(u, ends, swap.cuts, words, places, *tables, 0, v)
     while row < len(u):
-        cell = first_not_below(min(u[row], 1.0), ends, len(ends))
-        to = transition.decide(int(cell), int(words[row]), draws, row)
+        number = first_not_below(min(u[row], 1.0), ends, len(ends))
+        to = transition.decide(int(number), int(words[row]), draws, row)
         v[row] = place_in(swap.cuts, np.int64(to), places[row])
-        row = swap_cells(u, ends, swap.cuts, words, places, *tables, row + 1, v)
+        row = swap_bins(u, ends, swap.cuts, words, places, *tables, row + 1, v)
 
 
 @jit
-def swap_cells(
+def swap_bins(
     u: FloatArray,
     ends: FloatArray,
     cuts: FloatArray,
@@ -115,11 +123,11 @@ def swap_cells(
     start: int,
     v: FloatArray,
 ) -> int:
-    """As `sample_aliases`, with cells for levels. Any u counts: below 0 and not-a-number as 0, above 1 as 1."""
+    """As `sample_aliases`, with bins for levels. Any u counts: below 0 and not-a-number as 0, above 1 as 1."""
     unused, shift = np.uint64(64 - digits), bin_shift(digits, thresholds.shape[1])
     for i in range(start, len(u)):
-        cell = first_not_below(min(u[i], 1.0), ends, len(ends))
-        to = sample_alias(cell, words[i], unused, shift, thresholds, aliases)
+        number = first_not_below(min(u[i], 1.0), ends, len(ends))
+        to = sample_alias(number, words[i], unused, shift, thresholds, aliases)
         if to < 0:
             return i
         v[i] = place_in(cuts, to, places[i])
@@ -127,9 +135,9 @@ def swap_cells(
 
 
 @jit
-def place_in(cuts: FloatArray, cell: np.int64, word: np.uint64) -> np.float64:
-    """A uniform place inside a cell, above its low end, and inside the open unit interval."""
+def place_in(cuts: FloatArray, number: np.int64, word: np.uint64) -> np.float64:
+    """A uniform place inside a bin, above its low end, and inside the open unit interval."""
     inside = (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
-    low, high = cuts[cell], cuts[cell + 1]
+    low, high = cuts[number], cuts[number + 1]
     place = max(low + inside * (high - low), np.nextafter(low, 1.0))
     return np.float64(min(max(place, 2.0**-53), 1.0 - 2.0**-53))

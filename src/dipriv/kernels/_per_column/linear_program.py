@@ -1,6 +1,6 @@
 """The best transition matrix for one column: a linear program, solved by HiGHS.
 
-For k cells with probabilities π and costs c_ij of releasing j for i, over transition matrices P:
+For k bins with probabilities π and costs c_ij of releasing j for i, over transition matrices P:
 
     minimize Σ π_i P_ij c_ij   so that   P 1 = 1,   π P = π,   P_ij <= e^ε P_i'j for all i, i' and j.
 
@@ -18,11 +18,10 @@ import numpy as np
 
 from dipriv._arrays import FloatArray
 
-LARGEST_EXPONENT = 12.0
-"""Beyond it the program's coefficients differ too much for doubles; what is best there is private for more, too."""
-
-NOTHING = 1e-20
-"""Less ε than that is no different from none in multiples of 2^-48."""
+MAX_EXPONENT = 12.0
+"""For larger ε the program's coefficients differ too much for doubles; the best matrix for this ε is used."""
+MIN_EXCESS = 1e-20
+"""For smaller e^ε - 1 all excess is rounded to zero in multiples of 2^-48."""
 
 
 def best_excess(pi: FloatArray, cost: FloatArray, epsilon: float) -> FloatArray:
@@ -31,11 +30,11 @@ def best_excess(pi: FloatArray, cost: FloatArray, epsilon: float) -> FloatArray:
     from scipy.sparse import csr_matrix
 
     k = len(pi)
-    room = math.expm1(min(epsilon, LARGEST_EXPONENT))
+    room = math.expm1(min(epsilon, MAX_EXPONENT))
     a = min(1.0, room)
     loss = np.outer(pi, pi) * centred(pi, cost)
     largest = np.abs(loss).max()
-    if largest == 0 or room < NOTHING:
+    if largest == 0 or room < MIN_EXCESS:
         return np.zeros((k, k))
     row, column = (index.ravel() for index in np.indices((k, k)))
     y, h, mean, each = np.arange(k * k), k * k + np.arange(k), np.full(k, k * k + k), np.arange(k)

@@ -147,7 +147,7 @@ class Domain:
 def check_column(column: NumericColumn, declared: Kind | None) -> None:
     """Refuse a declared kind that does not suit the column's type, or that cannot be learned."""
     if declared is not None:
-        check_family(column.name, declared, column.storage, lawful=False)
+        check_family(column.name, declared, column.storage, given=False)
     if isinstance(declared, Categorical) and declared.encoding == "onehot":
         raise SchemaError(
             f"column {column.name!r} is declared with dummy variables, which the private reference does not use.",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import Counts, FloatArray
 from dipriv._random.bits import Bits, Draws
-from dipriv._random.discrete_laplace import LARGEST_SCALE, discrete_laplace
+from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace
 from dipriv.errors import InputError, InternalError
 
 LATTICE = 10
@@ -79,9 +79,9 @@ def lattice_scale(scale: Fraction) -> tuple[int, int]:
 
 def clamp_scale(scale: int) -> int:
     """A scale that exact noise can have."""
-    if scale > LARGEST_SCALE:
+    if scale > MAX_SCALE:
         raise InputError(
-            f"a noise scale of {scale:.3g} is larger than {LARGEST_SCALE:.3g}.",
+            f"a noise scale of {scale:.3g} is larger than {MAX_SCALE:.3g}.",
             "Use a larger epsilon, or fewer columns.",
         )
     return scale

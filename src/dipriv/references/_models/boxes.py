@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray
 from dipriv._coordinates import EncodedColumn, UniformCoordinate
+from dipriv._invariants import is_finite, is_increasing, is_vector, require
 from dipriv._jit import jit
+from dipriv._registry import serializable
 from dipriv.references._models.bucket_index import BucketIndex, find_between
+from dipriv.references.protocol import PortableReference
 
 Edge = Literal["unit-free", "paper"]
 Groups = NDArray[np.intp]
 
 
+@serializable(PortableReference, former_name="Cubes", former_fields=("guide",), max_length=None)
 @dataclass(frozen=True, eq=False)
 class Boxes:
     """Boxes sorted by group and first column; group g owns boxes starts[g]:starts[g+1].
@@ -36,7 +40,25 @@ class Boxes:
     edges: FloatArray = field(repr=False)
     rest: FloatArray = field(repr=False)
     starts: NDArray[np.int64] = field(repr=False)
-    guide: BucketIndex = field(repr=False)
+    guide: BucketIndex = field(init=False, repr=False)
+    """Finds a place among the tops of the only group; with several groups each is searched by bisection."""
+
+    def __post_init__(self) -> None:
+        top, edges, rest, starts = self.top, self.edges, self.rest, self.starts
+        require(is_vector(top) and is_vector(edges), self, "there are boxes and groups")
+        require(rest.ndim == 3 and rest.shape[::2] == (len(top), 2), self, "each box has two ends in each column")
+        ends = starts.shape == (len(edges) + 1,) and starts[0] == 0 and starts[-1] == len(top)
+        require(ends and is_increasing(starts), self, "each box belongs to one group")
+        require(is_finite(top, edges, rest), self, "all ends are finite")
+        falls = np.flatnonzero(top[1:] < top[:-1]) + 1
+        require(
+            np.all(np.isin(falls, starts)) and np.all(edges <= top[starts[:-1]]), self, "boxes of a group are in order"
+        )
+        require(np.all(rest[:, :, 0] <= rest[:, :, 1]), self, "no box ends below its start")
+        object.__setattr__(self, "guide", BucketIndex.over(top if len(edges) == 1 else top[:1]))
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        return len(self.edges) == 1 and len(states) == self.rest.shape[1] + 1
 
     @classmethod
     def build(cls, v: FloatArray, lower: FloatArray, edge: Edge, groups: Groups | None = None) -> Boxes:
@@ -62,8 +84,8 @@ class Boxes:
                 sides[column - 1, 0, order], sides[column - 1, 1, order] = lo, hi
         rest = np.empty((m, p - 1, 2))
         if p > 1:
-            turn(sides, order, rest)
-        return cls(hi, edges, rest, starts, BucketIndex.over(hi if groups is None else hi[:1]))
+            transpose(sides, order, rest)
+        return cls(hi, edges, rest, starts)
 
     def to_uniform(self, v: FloatArray, groups: Groups | None = None) -> FloatArray:
         """Forward: C(x_1), and for l >= 2 C(x_l | x_1..x_{l-1}), which is 0 where no box holds the earlier columns."""
@@ -162,7 +184,7 @@ def fraction(x: float, lo: float, hi: float) -> float:
 
 
 @jit
-def turn(sides: FloatArray, order: NDArray[np.intp], rest: FloatArray) -> None:
+def transpose(sides: FloatArray, order: NDArray[np.intp], rest: FloatArray) -> None:
     """rest[k, l, s] = sides[l, s, order[k]], in blocks of rows that stay in the cache."""
     for start in range(0, len(order), 64):
         for column in range(sides.shape[0]):

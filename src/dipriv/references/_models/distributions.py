@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 from dipriv._arrays import FloatArray
 from dipriv._atoms_line import AtomsLine
 from dipriv._coordinates import EncodedColumn, UniformCoordinate
+from dipriv._invariants import is_finite, is_nondecreasing, is_vector, require
+from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
 """A frozen scipy.stats distribution, for example scipy.stats.norm(0, 1)."""
-MAX_TABLE_VALUES = 1 << 20
+MAX_TABLE = 1 << 20
+"""The largest number of values in the table of a discrete distribution."""
+MAX_START = 1 << 53
+"""Larger whole numbers are not all doubles."""
 
 
 class Distribution(Protocol):
@@ -36,6 +41,7 @@ class Distribution(Protocol):
         ...
 
 
+@serializable(Distribution, former_name="ContinuousLaw")
 @dataclass(frozen=True, eq=False)
 class ContinuousDistribution:
     """V = Z with a continuous distribution."""
@@ -53,6 +59,7 @@ class ContinuousDistribution:
         return UniformCoordinate(column.name)
 
 
+@serializable(Distribution, former_name="IntegerLaw")
 @dataclass(frozen=True, eq=False)
 class IntegerDistribution:
     """Lemma S1 on the integers: V is uniform on (k-1, k] given Z = k. The CDF is summed up once, from `start` on."""
@@ -60,6 +67,12 @@ class IntegerDistribution:
     start: int
     cumulative: FloatArray = field(repr=False)
     kind: Discrete = field(default_factory=lambda: Discrete(step=1))
+
+    def __post_init__(self) -> None:
+        table = self.cumulative
+        require(is_vector(table, 2) and is_finite(table), self, "the table has a finite entry for each value")
+        require(is_nondecreasing(table) and table[0] >= 0 and table[-1] == 1, self, "the table is a CDF")
+        require(abs(self.start) <= MAX_START, self, "all values are exact doubles")
 
     @classmethod
     def of(cls, dist: Frozen) -> IntegerDistribution:
@@ -72,10 +85,10 @@ class IntegerDistribution:
             complete = cumulative[-1] >= 1 - 2.0**-50 or dist.sf(start + size - 1) <= 2.0**-53  # sums are rounded
             if complete or start + size > dist.support()[1]:
                 return cls(start, np.minimum(cumulative / cumulative[-1], 1.0))
-            if size >= MAX_TABLE_VALUES:
+            if size >= MAX_TABLE:
                 raise InputError(
                     f"a discrete distribution has {dist.sf(start + size - 1):.2g} of its mass beyond "
-                    f"{MAX_TABLE_VALUES} values.",
+                    f"{MAX_TABLE} values.",
                     "Cut its tail: give the values and probabilities with scipy.stats.rv_discrete(values=...).",
                 )
             size *= 4
@@ -97,6 +110,7 @@ class IntegerDistribution:
         return UniformCoordinate(column.name, probabilities, values)
 
 
+@serializable(Distribution, former_name="LevelsLaw")
 @dataclass(frozen=True, eq=False)
 class LevelsDistribution:
     """Lemma S1 on ranks: state number k has probability p[k] on (low + k, low + k + 1]."""
@@ -104,6 +118,11 @@ class LevelsDistribution:
     probabilities: FloatArray = field(repr=False)
     low: float = 0.0
     levels: tuple[int | float, ...] = field(repr=False, default=())
+
+    def __post_init__(self) -> None:
+        p = self.probabilities
+        require(is_vector(p) and is_finite(p, self.low), self, "each level has a finite probability")
+        require(np.all(p >= 0) and abs(p.sum() - 1) < 1e-6, self, "probabilities are not negative and add up to 1")
 
     @classmethod
     def of(cls, levels: FloatArray, probabilities: FloatArray) -> LevelsDistribution:
@@ -140,6 +159,7 @@ class LevelsDistribution:
         return column.with_probabilities(self.probabilities)
 
 
+@serializable(Distribution)
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """A mixed distribution: atoms with given probabilities, and a continuous distribution for the rest.
@@ -155,6 +175,7 @@ class Mixture:
 
     def __post_init__(self) -> None:
         masses = list(self.atoms.values())
+        require(is_finite(list(self.atoms), masses), self, "atoms and their probabilities are finite numbers")
         if not self.atoms or min(masses) <= 0 or not sum(masses) < 1:
             raise InputError(
                 f"Mixture has {len(masses)} atoms with total probability {sum(masses):g}, not inside (0, 1).",

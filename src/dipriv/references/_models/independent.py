@@ -9,14 +9,28 @@ import numpy as np
 
 from dipriv._arrays import FloatArray
 from dipriv._coordinates import EncodedColumn, UniformCoordinate
-from dipriv.references._models.distributions import Distribution
+from dipriv._invariants import require
+from dipriv._registry import serializable
+from dipriv.references._models.distributions import Distribution, LevelsDistribution
+from dipriv.references.protocol import PortableReference
 
 
+@serializable(PortableReference)
 @dataclass(frozen=True, eq=False)
 class Independent:
     """Independent columns, each with a distribution of its own."""
 
     laws: tuple[Distribution, ...]
+
+    def __post_init__(self) -> None:
+        require(self.laws, self, "there are columns")
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        return len(states) == len(self.laws) and all(
+            len(marginal.probabilities) == count
+            for marginal, count in zip(self.laws, states, strict=True)
+            if isinstance(marginal, LevelsDistribution)
+        )
 
     def to_uniform(self, v: FloatArray) -> FloatArray:
         u = np.stack([marginal.cdf(v[:, column]) for column, marginal in enumerate(self.laws)], axis=1)

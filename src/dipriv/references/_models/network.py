@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,11 +11,15 @@ from numpy.typing import NDArray
 
 from dipriv._arrays import FloatArray, first_not_below
 from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
+from dipriv._invariants import is_finite, is_nondecreasing, is_vector, require
 from dipriv._jit import jit
+from dipriv._registry import serializable
+from dipriv.references.protocol import PortableReference
 
 Groups = NDArray[np.int64]
 
 
+@serializable()
 @dataclass(frozen=True, eq=False)
 class Node:
     """The distribution of one column given its parents, the numbers of earlier columns.
@@ -29,6 +34,17 @@ class Node:
     inner: FloatArray = field(repr=False)
     """inner[s]: the share of its group that lies below state s; the group's last state ends at 1."""
     tables: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        groups, inner, tables = self.group_of, self.inner, self.tables
+        require(is_vector(groups) and inner.shape == groups.shape, self, "each state has a group and a share")
+        require(np.all(np.isin(np.diff(groups), (0, 1))) and groups[0] == 0, self, "groups are numbered in order")
+        shape = tables.ndim == 2 and len(tables) > 0 and tables.shape[1] == groups[-1] + 2
+        require(shape, self, "tables have an entry for each group")
+        require(is_finite(inner, tables), self, "all shares and probabilities are finite")
+        require(np.all((inner >= 0) & (inner <= 1)), self, "shares are inside [0, 1]")
+        ends = np.all(tables[:, 0] == 0) and np.all(tables[:, -1] == 1)
+        require(ends and is_nondecreasing(tables, axis=1), self, "tables have cumulative probabilities")
 
     @classmethod
     def of(cls, parents: tuple[int, ...], group_of: Groups, masses: FloatArray, tables: FloatArray) -> Node:
@@ -60,11 +76,22 @@ class Node:
         return np.where(last, 1.0, np.append(self.inner[1:], 1.0))
 
 
+@serializable(PortableReference)
 @dataclass(frozen=True, eq=False)
 class Network:
     """Columns in an order in which parents come first. V is a state's number plus a place in (0, 1] inside it."""
 
     nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        require(self.nodes, self, "there are columns")
+        for number, node in enumerate(self.nodes):
+            require(all(0 <= parent < number for parent in node.parents), self, "parents come first")
+            joint = math.prod(self.nodes[parent].groups for parent in node.parents)
+            require(joint == len(node.tables), self, "each joint group of parents has a table")
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        return list(states) == [len(node.group_of) for node in self.nodes]
 
     def to_uniform(self, v: FloatArray) -> FloatArray:
         u = np.empty_like(v)

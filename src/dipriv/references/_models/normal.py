@@ -9,15 +9,28 @@ import numpy as np
 
 from dipriv._arrays import FloatArray
 from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
+from dipriv._invariants import is_finite, is_vector, require
+from dipriv._registry import serializable
 from dipriv.errors import InputError
+from dipriv.references.protocol import PortableReference
 
 
+@serializable(PortableReference)
 @dataclass(frozen=True, eq=False)
 class Normal:
     """A multivariate normal: with Σ = L L', column l of L⁻¹(x - μ) is its conditional standard score."""
 
     mean: FloatArray = field(repr=False)
     root: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = is_vector(self.mean) and self.root.shape == 2 * self.mean.shape
+        require(shapes and is_finite(self.mean, self.root), self, "mean and root are finite, of one width")
+        triangular = not np.any(np.triu(self.root, 1)) and np.all(np.diag(self.root) > 0)
+        require(triangular, self, "the root is lower triangular with a positive diagonal")
+
+    def accepts(self, states: Sequence[int | None]) -> bool:
+        return len(states) == len(self.mean)
 
     @classmethod
     def of(cls, mean: FloatArray, cov: FloatArray) -> Normal:
