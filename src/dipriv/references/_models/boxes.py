@@ -49,13 +49,16 @@ class Boxes:
         require(rest.ndim == 3 and rest.shape[::2] == (len(top), 2), self, "each box has two ends in each column")
         ends = starts.shape == (len(edges) + 1,) and starts[0] == 0 and starts[-1] == len(top)
         require(ends and is_increasing(starts), self, "each box belongs to one group")
+        object.__setattr__(self, "guide", BucketIndex.over(top if len(edges) == 1 else top[:1]))
+
+    def check_invariants(self) -> None:
+        """Of boxes from a file; rounding may put boxes of subnormal numbers out of order, which does no harm."""
+        top, edges, rest = self.top, self.edges, self.rest
         require(is_finite(top, edges, rest), self, "all ends are finite")
         falls = np.flatnonzero(top[1:] < top[:-1]) + 1
-        require(
-            np.all(np.isin(falls, starts)) and np.all(edges <= top[starts[:-1]]), self, "boxes of a group are in order"
-        )
+        in_order = np.all(np.isin(falls, self.starts)) and np.all(edges <= top[self.starts[:-1]])
+        require(in_order, self, "boxes of a group are in order")
         require(np.all(rest[:, :, 0] <= rest[:, :, 1]), self, "no box ends below its start")
-        object.__setattr__(self, "guide", BucketIndex.over(top if len(edges) == 1 else top[:1]))
 
     def accepts(self, states: Sequence[int | None]) -> bool:
         return len(self.edges) == 1 and len(states) == self.rest.shape[1] + 1
