@@ -80,7 +80,7 @@ def learned(table: pa.Table, **asked: Any) -> Bound | None:
     return audit_learning(publish, table, 0.5, confidence=SURE, fits=80, rng=rng())
 
 
-@pytest.mark.parametrize("table", [REALS, LABELS], ids=["reals", "labels"])
+@pytest.mark.parametrize("table", [pytest.param(REALS, marks=pytest.mark.slow), LABELS], ids=["reals", "labels"])
 def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = learned(table)
     assert sound is not None
@@ -107,6 +107,7 @@ def test_no_row_is_replaced_whose_label_would_vanish() -> None:
     assert audit_learning(Privatize(1.0), alone.select(["x0", "x1"]), 0.5, fits=4, rng=rng()) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_primitives_cost_what_is_spent_and_little_less(epsilon: float) -> None:
     counts, choices = audit_primitives(epsilon, draws=1_000_000, confidence=SURE, seed=2)
@@ -114,7 +115,7 @@ def test_primitives_cost_what_is_spent_and_little_less(epsilon: float) -> None:
     assert 0.75 * epsilon < choices.lower < epsilon
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.75])
+@pytest.mark.parametrize("share", [0.0, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.5, 0.75))])
 def test_too_little_noise_of_primitives_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     noise: Callable[..., NDArray[np.int64]] = Accountant.noise
     monkeypatch.setattr(
@@ -131,6 +132,7 @@ def test_noise_that_is_used_for_a_second_release_is_caught(kernel: str, monkeypa
     assert audit_noise_reuse(1.0, kernel).exceeded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
     [
@@ -145,6 +147,7 @@ def test_odd_tables_are_audited(table: pa.Table) -> None:
         assert dipriv.audit(table, 1.0, draws=20_000, seed=seed).passed
 
 
+@pytest.mark.slow
 def test_the_whole_audit_says_what_it_cannot_do() -> None:
     found = dipriv.audit(LABELS, 1.0, draws=20_000, seed=1)
     assert found.passed

@@ -52,6 +52,7 @@ def test_a_fifth_too_little_noise_is_caught(kind: str, kernel: str) -> None:
     assert caught(ONE[kind](KERNELS[kernel], 1.0 / 0.8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["4 columns, independent", "4 columns, private network"])
 def test_a_fifth_too_little_noise_in_four_columns_is_caught(kind: str) -> None:
     # with 2.5 for 2, the best event of 100,000 draws of each world shows 0.24 more: a standard error is at most 0.05
@@ -61,6 +62,7 @@ def test_a_fifth_too_little_noise_in_four_columns_is_caught(kind: str) -> None:
     assert [bound.exceeded for bound in bounds] == [False, True]
 
 
+@pytest.mark.slow
 def test_half_the_noise_in_ten_columns_is_caught() -> None:
     # a fifth too little is beyond any event of a million draws at this confidence; with 4 for 2, counts of ranks on the
     # near side are 0.58 above the claim by 100,000 draws of each world: a standard error of the bound is at most 0.12
@@ -140,6 +142,7 @@ def test_bits_that_rows_share_are_caught(
     assert caught(ONE[kind](KERNELS[kernel], 1.0))
 
 
+@pytest.mark.slow
 def test_bits_that_columns_share_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [TWO["2 columns, private network"](Laplace(), 1.0), TWO["2 columns, independent"](OptimalColumns(), 1.0)]
     assert not any(caught(fitted) for fitted in made)

@@ -59,7 +59,15 @@ def less_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Laplace, "build", lambda self, epsilon, *more: build(self, 2 * epsilon, *more))
 
 
-@pytest.mark.parametrize("asked", [{}, {"reference": "holdout", "kernel": "laplace"}, {"holdout": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"reference": "holdout", "kernel": "laplace"},
+        pytest.param({"holdout": 0.3}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_what_holds_is_not_refuted(asked: dict[str, Any]) -> None:
     found = dipriv.audit(PEOPLE, 1.0, keep=["id"], **asked, **QUICK)
     assert found.passed
@@ -93,6 +101,7 @@ def test_a_planted_bug_is_found_and_the_command_says_so(
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_report_and_json(table: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     asked = [table, "--epsilon", 2, "--drop", "id", "--draws", 20_000, "--seed", 1, "--report", report]
@@ -215,6 +224,7 @@ def test_elsewhere_each_entry_has_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     assert "+0.125 to +0.275" in row
 
 
+@pytest.mark.slow
 def test_the_command_in_a_pipe_of_80_columns(table: Path, tmp_path: Path) -> None:
     """A process of its own: exit codes are those of a shell, and nothing that it prints is cut."""
 
@@ -253,6 +263,7 @@ def test_an_error_is_no_verdict(table: Path, monkeypatch: pytest.MonkeyPatch, fa
     assert MARKER not in command(table, "-e", 1, code=2)
 
 
+@pytest.mark.slow
 def test_large_tables_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dipriv.auditing.run.MAX_ROWS", 1000)
     found = dipriv.audit(PEOPLE, 1.0, columns=["age"], **QUICK)

@@ -45,13 +45,16 @@ def check_five_of_twenty(url: str, told: list[Any]) -> None:
         assert account.spent <= BUDGET < account.spent + EPSILON
 
 
-@pytest.mark.parametrize("task", ["spend_anew", "spend_forked", "enter_anew"])
+@pytest.mark.parametrize(
+    "task", ["spend_anew", *(pytest.param(task, marks=pytest.mark.slow) for task in ("spend_forked", "enter_anew"))]
+)
 def test_twenty_processes_cannot_overspend(task: str, url: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.set_budget("people", BUDGET)
     check_five_of_twenty(url, race(task, url))
 
 
+@pytest.mark.slow
 def test_a_server_set_to_old_snapshots_cannot_be_overspent_either(postgres_server: Server) -> None:
     url = postgres_server.new_database()
     name = url.partition("@/")[2].partition("?")[0]
@@ -61,6 +64,7 @@ def test_a_server_set_to_old_snapshots_cannot_be_overspent_either(postgres_serve
     check_five_of_twenty(url, race("spend_forked", url))
 
 
+@pytest.mark.slow
 def test_twenty_processes_make_one_ledger_and_one_data_set(url: str) -> None:
     told = race("register", url)
     assert sorted(entry[1] for entry in told) == ["other"] + ["refused"] * (PROCESSES - 1)
@@ -71,6 +75,7 @@ def test_twenty_processes_make_one_ledger_and_one_data_set(url: str) -> None:
         assert {found.name: found.releases for found in ledger.datasets()} == {"other": 1, names.pop(): PROCESSES}
 
 
+@pytest.mark.slow
 def test_of_twenty_first_releases_at_once_one_fixes_the_hold_out(url: str) -> None:
     told = race("enter_after_one_look", url)
     (number,) = (answer for answer in told if isinstance(answer, int))
@@ -134,6 +139,7 @@ def test_killed_between_enter_and_commit_it_stays_entered(url: str) -> None:
         assert ledger.reserve(held_out("people"), EPSILON, PROMISE) > number
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_all_of_a_release_is_entered_or_nothing(tmp_path: Path) -> None:
     path, told, moments = tmp_path / "ledger.db", set[int](), random.Random(5)
     with Ledger.open(path) as ledger:
