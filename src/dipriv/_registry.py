@@ -124,10 +124,16 @@ class Names(Generic[T]):
         return iter(self._classes)
 
     def register(self, name: str) -> Callable[[C], C]:
-        """A decorator: objects of the class may be written as this name."""
+        """A decorator: objects of the class may be written as this name.
+
+        Raises
+        ------
+        InputError : another class has this name.
+        """
 
         def enter(of: C) -> C:
-            self._classes[name] = of
+            if self._classes.setdefault(name, of) is not of:
+                raise InputError(f"a {self._what} is registered as {name!r} already.", "Choose another name.")
             return of
 
         return enter

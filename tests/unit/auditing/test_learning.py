@@ -80,8 +80,7 @@ def learned(table: pa.Table, **asked: Any) -> Bound | None:
     return audit_learning(publish, table, 0.5, confidence=SURE, fits=80, rng=rng())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("table", [REALS, LABELS], ids=["reals", "labels"])
+@pytest.mark.parametrize("table", [pytest.param(REALS, marks=pytest.mark.slow), LABELS], ids=["reals", "labels"])
 def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = learned(table)
     assert sound is not None
@@ -108,18 +107,15 @@ def test_no_row_is_replaced_whose_label_would_vanish() -> None:
     assert audit_learning(Privatize(1.0), alone.select(["x0", "x1"]), 0.5, fits=4, rng=rng()) is not None
 
 
-@pytest.mark.parametrize(
-    "epsilon", [pytest.param(0.5, marks=pytest.mark.slow), 1.0, pytest.param(2.0, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_primitives_cost_what_is_spent_and_little_less(epsilon: float) -> None:
     counts, choices = audit_primitives(epsilon, draws=1_000_000, confidence=SURE, seed=2)
     assert 0.9 * epsilon < counts.lower < epsilon
     assert 0.75 * epsilon < choices.lower < epsilon
 
 
-@pytest.mark.parametrize(
-    "share", [0.0, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(0.75, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("share", [0.0, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.5, 0.75))])
 def test_too_little_noise_of_primitives_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     noise: Callable[..., NDArray[np.int64]] = Accountant.noise
     monkeypatch.setattr(

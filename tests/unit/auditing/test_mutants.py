@@ -142,6 +142,7 @@ def test_bits_that_rows_share_are_caught(
     assert caught(ONE[kind](KERNELS[kernel], 1.0))
 
 
+@pytest.mark.slow
 def test_bits_that_columns_share_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [TWO["2 columns, private network"](Laplace(), 1.0), TWO["2 columns, independent"](OptimalColumns(), 1.0)]
     assert not any(caught(fitted) for fitted in made)

@@ -47,7 +47,12 @@ def test_a_known_law_is_bounded_tightly_when_all_rows_are_canaries() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"reference": "holdout"}, {"public": MIXED.slice(0, 800), "kernel": "laplace"}]
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"reference": "holdout"},
+        {"public": MIXED.slice(0, 800), "kernel": "laplace"},
+    ],
 )
 def test_an_honest_release_passes(options: dict[str, object]) -> None:
     found = audit_release(Privatize(1.0, {"keep": ["id"], **options}), MIXED, 1.0, confidence=SURE, seed=2)

@@ -45,8 +45,9 @@ def check_five_of_twenty(url: str, told: list[Any]) -> None:
         assert account.spent <= BUDGET < account.spent + EPSILON
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["spend_anew", "spend_forked", "enter_anew"])
+@pytest.mark.parametrize(
+    "task", ["spend_anew", *(pytest.param(task, marks=pytest.mark.slow) for task in ("spend_forked", "enter_anew"))]
+)
 def test_twenty_processes_cannot_overspend(task: str, url: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.set_budget("people", BUDGET)
