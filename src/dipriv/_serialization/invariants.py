@@ -31,7 +31,6 @@ from dipriv.codecs import (
     RankedLevelsCodec,
     RealCodec,
 )
-from dipriv.guarantee.guarantee import Guarantee
 from dipriv.kernels import ColumnsKernel, InvariantChannel, JointKernel, LaplaceKernel, Transition
 from dipriv.kernels._joint.counts import classes_of, table_size, total_cost
 from dipriv.references import (
@@ -288,26 +287,12 @@ def _independent(reference: Independent) -> bool:
     return bool(reference.laws)
 
 
-# ---- words ----
-
-
-def _guarantee(promise: Guarantee) -> bool:
-    texts = (promise.protects, promise.kernel, promise.reference, promise.model, promise.unit, promise.neighbours)
-    return all(map(_is_text, (*texts, *promise.conditions)))
-
-
-def _is_text(text: str) -> bool:
-    """One line that a terminal shows as it is."""
-    return len(text) <= LONGEST_TEXT and text.isprintable()
-
-
 _RULES: dict[type, Callable[[Any], bool]] = {
     FloatBitCodes: _bits_line,
     BinnedCodec: _cells_codec,
     Column: _column,
     Boxes: _cubes,
     FittedColumn: _fitted_column,
-    Guarantee: _guarantee,
     BucketIndex: _guide,
     Independent: _independent,
     IntegerDistribution: _integer_law,

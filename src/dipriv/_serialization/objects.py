@@ -63,7 +63,6 @@ _CLASSES: dict[str, type[Any]] = {
         schema.Storage,
         Column,
         FittedColumn,
-        Guarantee,
     )
 }
 
@@ -134,6 +133,8 @@ def _plain(thing: Any, arrays: Arrays) -> Any:
         return type_to_plain(thing)
     if isinstance(thing, pa.Array):
         return {"labels": _stored(thing).to_pylist(), "type": type_to_plain(thing.type)}
+    if isinstance(thing, Guarantee):
+        return {"guarantee": thing.to_dict()}
     if is_dataclass(thing) and type(thing).__name__ in _CLASSES:
         values = {item.name: _plain(getattr(thing, item.name), arrays) for item in fields(thing) if item.init}
         return {"class": type(thing).__name__, "fields": values}
@@ -191,8 +192,10 @@ def _labels(plain: dict[str, Any], arrays: Arrays) -> pa.Array:
 
 
 def _object(plain: dict[str, Any], arrays: Arrays) -> Any:
-    of = _CLASSES[FORMER_NAMES.get(plain["class"], plain["class"])]
     values = {name: _rebuild(value, arrays) for name, value in plain["fields"].items()}
+    if plain["class"] == "Guarantee":  # as format 2 of exported references has it
+        return Guarantee.from_dict(values)
+    of = _CLASSES[FORMER_NAMES.get(plain["class"], plain["class"])]
     check_fields(of, values)
     if not is_cheap_to_build(of, values):
         raise _unsound(of)
@@ -245,6 +248,7 @@ _FORMS: dict[str, Callable[[dict[str, Any], Arrays], Any]] = {
     "args kwds law": _law,
     "class fields": _object,
     "dtype": lambda plain, arrays: as_dtype(plain["dtype"]),
+    "guarantee": lambda plain, arrays: Guarantee.from_dict(plain["guarantee"]),
     "labels type": _labels,
     "pairs": _pairs,
     "ratio": _ratio,

@@ -27,10 +27,11 @@ class Ledger:
     Each method is one transaction. Processes and threads, forked ones too, may use one ledger at once.
 
     >>> import tempfile
-    >>> promise = Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
+    >>> from dipriv.guarantee import ReferenceFacts, ReferenceSource
+    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
     >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
     ...     account = ledger.set_budget("people", 0.75)
-    ...     number = ledger.reserve("people", 0.5, promise, output="people.csv")
+    ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")
     ...     ledger.commit(number, rows=1000)
     ...     ledger.dataset("people").left
     0.25

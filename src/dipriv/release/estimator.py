@@ -16,12 +16,12 @@ from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
 from dipriv._tables.identifiers import refuse_free_text
 from dipriv.errors import DisclosureError, InputError
-from dipriv.guarantee.guarantee import check_epsilon
+from dipriv.guarantee.guarantee import Assumption, AssumptionKind, check_epsilon
 from dipriv.references import Private
 from dipriv.release import fitting, local
 from dipriv.release import privatize as release
 from dipriv.release.fidelity import expected_fidelity
-from dipriv.release.promise import Origin, local_promise, promise
+from dipriv.release.promise import Origin, make_guarantee, make_local_guarantee
 from dipriv.sources._fingerprint import fingerprint_of
 from dipriv.sources.protocol import CountedTables
 
@@ -91,9 +91,9 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 recipe, noise, epsilon, facts, declared, reference=fitted_on, bits=bits.child("fit")
             )
             self.fitted_ = self._basis.fit(None, bits)
-        said = promise(recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure)
-        once = f"a row is transformed once: each further time adds ε = {self.fitted_.kernel.epsilon:.4g}"
-        self.guarantee_ = replace(said, conditions=(*said.conditions, once))
+        said = make_guarantee(recipe, noise, self._basis, self.origin_, self.keep, epsilon=epsilon, secure=bits.secure)
+        once = Assumption(AssumptionKind.TRANSFORMED_ONCE, epsilon=self.fitted_.kernel.epsilon)
+        self.guarantee_ = replace(said, assumptions=(*said.assumptions, once))
         self.schema_ = self.fitted_.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -114,7 +114,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if not self.origin_.is_public and self._is_reference(table):
             raise DisclosureError(
-                "these are the rows that DIP was fitted on; they have no formal protection and must not be released.",
+                "these are the rows that DIP was fitted on: the guarantee does not cover them.",
                 "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
             )
         return self.fitted_.release(table, self.keep, source(self.seed).child("noise"))
@@ -153,7 +153,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 'Fit with reference="private", public=table or a known law, and export that.',
             )
         recipe, noise = release.as_reference_spec(self.reference, self.public), release.as_kernel(self.kernel)
-        said = local_promise(recipe, noise, self._basis, self.origin_, self.fitted_.kernel.epsilon)
+        said = make_local_guarantee(recipe, noise, self._basis, self.origin_, self.fitted_.kernel.epsilon)
         local.save(path, self.fitted_, said)
 
     @property

@@ -21,11 +21,12 @@ from dipriv._tables.frames import Table
 from dipriv._tables.identifiers import refuse_free_text
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
+from dipriv.guarantee.wording import protects
 from dipriv.kernels import KernelSpec, Laplace, Optimal
 from dipriv.references import Empirical, Grouped, Private, ReferenceSpec
 from dipriv.release import fitting
 from dipriv.release.fidelity import expected_fidelity
-from dipriv.release.promise import Origin, promise
+from dipriv.release.promise import Origin, make_guarantee
 from dipriv.schema import Kind, Schema
 from dipriv.sources.holdout import Split
 from dipriv.sources.privacy_unit import Unit
@@ -73,7 +74,7 @@ class Release:
 
     def __repr__(self) -> str:
         rows = np.count_nonzero(self.released)
-        return f"Release({rows} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"
+        return f"Release({rows} rows, epsilon={self.guarantee.epsilon:g}, protects {protects(self.guarantee)!r})"
 
 
 def privatize(
@@ -178,7 +179,7 @@ def privatize(
     free = ~held & chosen
     released = _some_of(table, free)
     origin = Origin(where_from(recipe, public, apart), int(held.sum()), released.rows, split.by if split else None)
-    said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure, unit=who)
+    said = make_guarantee(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure, unit=who)
     with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
         fitted = basis.fit(rows, bits.child("fit"))
         data = fitted.release(released, keep, bits.child("noise"), progress)

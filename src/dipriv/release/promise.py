@@ -1,16 +1,37 @@
-"""From a fitted mechanism and where its reference came from to the guarantee: said no more strongly than proved."""
+"""From a fit plan and where its reference comes from to the guarantee: no more is claimed than is proved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from dipriv.guarantee.guarantee import Guarantee
+from dipriv.guarantee.guarantee import (
+    Assumption,
+    AssumptionKind,
+    Guarantee,
+    Model,
+    Neighbouring,
+    PrivacyUnit,
+    ReferenceFacts,
+    ReferenceSource,
+    UnitKind,
+    Unprotected,
+    UnprotectedKind,
+)
 from dipriv.kernels import KernelSpec
 from dipriv.references import ReferenceSpec
 from dipriv.release.fitting import FitPlan
 from dipriv.sources.privacy_unit import Unit
+
+_SOURCES = {
+    "law": ReferenceSource.KNOWN,
+    "public": ReferenceSource.PUBLIC,
+    "private": ReferenceSource.PRIVATE,
+    "holdout": ReferenceSource.HOLDOUT,
+    "groups": ReferenceSource.GROUPS,
+    "fit": ReferenceSource.FIT_ROWS,
+}
 
 
 @dataclass(frozen=True)
@@ -28,20 +49,20 @@ class Origin:
         return self.source in ("law", "public", "private")
 
     @property
-    def protects(self) -> str:
-        """Whom the guarantee protects."""
+    def unprotected(self) -> tuple[Unprotected, ...]:
+        """The reference rows, where the guarantee does not cover them."""
         if self.is_public:
-            return "every row"
+            return ()
         if self.source == "fit":
-            return "the rows passed to transform; the rows passed to fit have no formal protection"
-        rows = "hold-out rows" if self.source == "holdout" else "held-out rows of the groups"
-        return f"the {self.released} released rows; the {self.held} {rows} have no formal protection"
+            return (Unprotected(UnprotectedKind.FIT_ROWS),)
+        kind = UnprotectedKind.HOLDOUT_ROWS if self.source == "holdout" else UnprotectedKind.GROUP_ROWS
+        return (Unprotected(kind, self.held),)
 
 
-def promise(
-    recipe: ReferenceSpec,
+def make_guarantee(
+    spec: ReferenceSpec,
     kernel: KernelSpec,
-    basis: FitPlan,
+    plan: FitPlan,
     origin: Origin,
     keep: Sequence[str],
     *,
@@ -49,92 +70,83 @@ def promise(
     secure: bool,
     unit: Unit | None = None,
 ) -> Guarantee:
-    """The guarantee of a release from one table; with a unit, of all rows of a person, which share ε."""
-    row = Guarantee(
-        epsilon=epsilon,
-        protects=origin.protects,
-        kernel=kernel.describe(),
-        reference=_reference(recipe, basis, origin),
-        conditions=(*_reference_conditions(recipe, basis, origin), *_table_conditions(basis, origin, keep, unit)),
-        secure_randomness=secure,
-    )
-    if unit is None:
-        return row
-    return replace(row, unit=unit.describe(), neighbours=f"replace the rows of one {unit.column!r}")
-
-
-def local_promise(
-    recipe: ReferenceSpec, kernel: KernelSpec, basis: FitPlan, origin: Origin, epsilon: float
-) -> Guarantee:
-    """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
-    learned = recipe.source == "private"
+    """The guarantee of a release from one table; with a unit, of all rows of one unit, which share ε."""
+    unchanged = (Unprotected(UnprotectedKind.UNCHANGED_COLUMNS, columns=tuple(keep)),) if keep else ()
+    counted = not origin.is_public and origin.source != "fit"
     return Guarantee(
         epsilon=epsilon,
-        protects="the owner of a record, from everyone else, the collector included",
         kernel=kernel.describe(),
-        reference=recipe.describe() if learned else _reference(recipe, basis, origin),
-        conditions=(
-            *_reference_conditions(recipe, basis, origin),
-            *(
-                [f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}"]
-                * bool(basis.declared)
-            ),
-            *(["the categories listed in the types of columns are public"] * basis.lists_categories),
-            *(["the record is not among the rows that the reference was learned from, or their ε is added"] * learned),
-            "the record is privatized once, where it is: each further release of it adds its ε",
-        ),
-        model="local",
-        unit="one record",
-        neighbours="any two records",
+        reference=_reference(spec, plan, origin),
+        unit=PrivacyUnit() if unit is None else PrivacyUnit.rows_of(unit.column, unit.rows),
+        unprotected=(*origin.unprotected, *unchanged),
+        released_rows=origin.released if counted else None,
+        assumptions=(*_about_reference(spec, plan, origin), *_about_table(plan, origin, unit)),
+        secure_randomness=secure,
     )
 
 
-def _reference(recipe: ReferenceSpec, basis: FitPlan, origin: Origin) -> str:
-    if recipe.source == "private":
-        if origin.held:
-            return f"{recipe.describe()} from {origin.held} other rows under the same ε"
-        of_reference = float(basis.reference_epsilon)
-        return f"{recipe.describe()}, ε = {of_reference:.4g} of each row; the kernel has ε = {basis.row_epsilon:.4g}"
-    return recipe.describe() + (", a public table" if origin.source == "public" else "")
+def make_local_guarantee(
+    spec: ReferenceSpec, kernel: KernelSpec, plan: FitPlan, origin: Origin, epsilon: float
+) -> Guarantee:
+    """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
+    learned = spec.source == "private"
+    reference = ReferenceFacts(ReferenceSource.PRIVATE, spec.describe()) if learned else _reference(spec, plan, origin)
+    not_learned_from = (Assumption(AssumptionKind.RECORD_NOT_LEARNED_FROM),) if learned else ()
+    return Guarantee(
+        epsilon=epsilon,
+        kernel=kernel.describe(),
+        reference=reference,
+        model=Model.LOCAL,
+        unit=PrivacyUnit(UnitKind.RECORD),
+        neighbouring=Neighbouring.ANY_TWO,
+        assumptions=(
+            *_about_reference(spec, plan, origin),
+            *_about_columns(plan),
+            *not_learned_from,
+            Assumption(AssumptionKind.RECORD_RELEASED_ONCE),
+        ),
+    )
 
 
-def _reference_conditions(recipe: ReferenceSpec, basis: FitPlan, origin: Origin) -> list[str]:
-    if recipe.source == "private":
-        return [f"the labels met in {', '.join(map(repr, basis.labels_read))} are public"] * bool(basis.labels_read)
-    if origin.source == "law":
-        return ["the law was stated without looking at these rows"]
-    if origin.source == "public":
-        return ["the public table is public indeed, and was not made from these rows"]
-    said = ["reference rows are never released, and any further release holds out the same rows"]
-    if recipe.exposes(basis.width):
-        said.append(
-            "it is accepted that released rows lie close to single reference rows, which may so be published nearly "
-            "verbatim"
-        )
-    said.append("levels, atoms, steps and nulls not declared in a schema were read from the reference rows")
-    return said
+def _reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> ReferenceFacts:
+    source, description = _SOURCES[origin.source], spec.describe()
+    if spec.source != "private":
+        return ReferenceFacts(source, description)
+    if origin.held:
+        return ReferenceFacts(source, description, rows=origin.held)
+    return ReferenceFacts(source, description, float(plan.reference_epsilon), plan.row_epsilon)
 
 
-def _table_conditions(basis: FitPlan, origin: Origin, keep: Sequence[str], unit: Unit | None) -> list[str]:
-    said = ["column names and types, the number and order of the rows, and any index are public"]
-    if basis.declared:
-        said.append(f"what the schema declares is public, for {', '.join(map(repr, basis.declared))}")
-    if basis.lists_categories:
-        said.append("the categories listed in the types of columns are public")
-    if keep:
-        said.append(f"columns passed through unchanged have no protection: {', '.join(map(repr, keep))}")
-    if origin.split_by is not None:
-        said.append(f"column {origin.split_by!r}, which decides which rows are held out, is public")
-    if unit is not None:
-        said.append(
-            f"which rows belong together in {unit.column!r}, and how many, is public; of each only {unit.rows} rows, "
-            "picked at random, are released"
-        )
-    elif basis.by is not None:
-        said.append(
-            f"column {basis.by!r}, which says whose reference a row uses, is public; rows are protected one by one, "
-            "several rows of one group not together"
-        )
+def _about_reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> Iterator[Assumption]:
+    if spec.source == "private":
+        if plan.labels_read:
+            yield Assumption(AssumptionKind.LABELS_PUBLIC, plan.labels_read)
+    elif origin.source == "law":
+        yield Assumption(AssumptionKind.DISTRIBUTION_DATA_INDEPENDENT)
+    elif origin.source == "public":
+        yield Assumption(AssumptionKind.TABLE_PUBLIC)
     else:
-        said.append("each person has one row: several rows of a person are protected one by one, not together")
-    return said
+        yield Assumption(AssumptionKind.REFERENCE_ROWS_FIXED)
+        if spec.exposes(plan.width):
+            yield Assumption(AssumptionKind.REFERENCE_ROWS_EXPOSED)
+        yield Assumption(AssumptionKind.UNDECLARED_FACTS_READ)
+
+
+def _about_table(plan: FitPlan, origin: Origin, unit: Unit | None) -> Iterator[Assumption]:
+    yield Assumption(AssumptionKind.SHAPE_PUBLIC)
+    yield from _about_columns(plan)
+    if origin.split_by is not None:
+        yield Assumption(AssumptionKind.SPLIT_COLUMN_PUBLIC, (origin.split_by,))
+    if unit is not None:
+        yield Assumption(AssumptionKind.UNIT_SIZES_PUBLIC, (unit.column,))
+    elif plan.by is not None:
+        yield Assumption(AssumptionKind.GROUP_COLUMN_PUBLIC, (plan.by,))
+    else:
+        yield Assumption(AssumptionKind.ONE_ROW_PER_PERSON)
+
+
+def _about_columns(plan: FitPlan) -> Iterator[Assumption]:
+    if plan.declared:
+        yield Assumption(AssumptionKind.SCHEMA_PUBLIC, plan.declared)
+    if plan.lists_categories:
+        yield Assumption(AssumptionKind.CATEGORIES_PUBLIC)

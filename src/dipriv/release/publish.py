@@ -9,7 +9,6 @@ Memory holds the hold-out and a batch.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -27,9 +26,9 @@ from dipriv._random.bits import Bits, Seed, source
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table
 from dipriv._tables.identifiers import refuse_free_text
-from dipriv._version import __version__
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee, check_epsilon
+from dipriv.guarantee.guarantee import Assumption, AssumptionKind, Guarantee, check_epsilon
+from dipriv.guarantee.sidecar import NOTE, Sidecar
 from dipriv.ledger import Ledger
 from dipriv.references import Private, ReferenceSpec
 from dipriv.release import fitting
@@ -49,15 +48,15 @@ from dipriv.release.privatize import (
     uses_holdout,
     where_from,
 )
-from dipriv.release.promise import Origin, promise
+from dipriv.release.promise import Origin, make_guarantee
 from dipriv.schema import Schema
-from dipriv.sources.files import NOTE, CellTypeError, Sink, Source, write_text
+from dipriv.sources.files import CellTypeError, Sink, Source, write_text
 from dipriv.sources.holdout import Split
 from dipriv.sources.privacy_unit import Unit
 from dipriv.sources.protocol import CountableRows, CountedTables
 
 REPORT_ROWS = 200_000
-TYPES_READ = "the types of the file's columns, which were read from all its rows, are public"
+TYPES_READ = Assumption(AssumptionKind.FILE_TYPES_PUBLIC)
 Tick = Callable[[str, int, int | None], None]
 """Called with what is being done, rows done so far, and all rows where they are known."""
 
@@ -103,15 +102,17 @@ class ReleasedTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data without a private value, as in the file beside the output."""
-        formulas = {"formulas": {"texts": self.formulas, "escaped": self.escaped}} if self.formulas else {}
-        return formulas | {
-            "dipriv": __version__,
-            "guarantee": self.guarantee.to_dict(),
-            "rows": {"read": self.rows, "cut": self.cut, "released": self.released},
-            "columns": self.columns,
-            "fidelity": {name: None if math.isnan(kept) else kept for name, kept in self.fidelity.items()},
-            "dataset": self.dataset,
-        }
+        return Sidecar(
+            guarantee=self.guarantee,
+            rows_read=self.rows,
+            rows_dropped=self.cut,
+            rows_released=self.released,
+            columns=self.columns,
+            fidelity=self.fidelity,
+            dataset=self.dataset,
+            formulas=self.formulas,
+            formulas_escaped=self.escaped,
+        ).to_dict()
 
 
 class Output(Protocol):
@@ -164,9 +165,9 @@ def publish(request: Request, table: Source, sink: Sink, tick: Tick, *, sampled:
     )
     released = stream.rows - held if chosen is None else int(chosen.sum())
     origin = Origin(where_from(recipe, request.public, split is not None), held, released, split.by if split else None)
-    said = promise(recipe, noise, basis, origin, request.keep, epsilon=epsilon, secure=bits.secure, unit=who)
+    said = make_guarantee(recipe, noise, basis, origin, request.keep, epsilon=epsilon, secure=bits.secure, unit=who)
     if table.format in ("csv", "tsv"):
-        said = replace(said, conditions=(*said.conditions, TYPES_READ))
+        said = replace(said, assumptions=(*said.assumptions, TYPES_READ))
     done = ReleasedTable(
         said, stream.rows, released, stream.rows - held - released, {}, account.name if account else None
     )

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from dipriv._atomic_write import check_name, commit_file, create, temporary_path, write_atomic
 from dipriv._sinks.csv_injection import as_text, escaped, formula_names, formulas_in
 from dipriv.errors import InputError
+from dipriv.guarantee.sidecar import NOTE
 from dipriv.sources._errors import BLOCK_BYTES, CellTypeError, told, whatever
 from dipriv.sources._untrusted import BATCH_ROWS, check_width, checked, memory, rows_at_once
 
@@ -43,8 +44,6 @@ EXTENSIONS: dict[str, Format] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-NOTE = ".dipriv.json"
-"""The note on what is promised has the name of the output and this ending."""
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 LARGEST_UNPACKED = 1 << 30
 """A compressed Parquet or Arrow file is unpacked whole before it is read; a CSV file is not, and may be longer."""

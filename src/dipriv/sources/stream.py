@@ -43,7 +43,7 @@ from dipriv.release.privatize import (
     uses_holdout,
     where_from,
 )
-from dipriv.release.promise import Origin, promise
+from dipriv.release.promise import Origin, make_guarantee
 from dipriv.schema import Schema
 from dipriv.sources._blocks import Blocks, FirstReading
 from dipriv.sources.batches import open_source
@@ -176,7 +176,7 @@ def privatize(
     )
     out = 0 if held is None else held.rows
     origin = Origin(where_from(recipe, public, apart), out, blocks.rows - out)
-    said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
+    said = make_guarantee(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
     with nullcontext(lambda rows: None) if account is None else account.spending(said) as done:
         fitted = basis.fit(rows, bits.child("fit"))
         done(origin.released)

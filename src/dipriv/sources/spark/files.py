@@ -152,7 +152,7 @@ def publish(request: Request, files: Files, folder: Folder) -> ReleasedTable:
         seed=request.seed,
     )
     if files.format != "parquet":
-        said = replace(plan.guarantee, conditions=(*plan.guarantee.conditions, TYPES_READ))
+        said = replace(plan.guarantee, assumptions=(*plan.guarantee.assumptions, TYPES_READ))
         plan = replace(plan, guarantee=said)
     origin, account = plan.origin, plan.account
     with folder, plan.spending(folder.path.name) as spent, told():

@@ -54,7 +54,7 @@ from dipriv.release.privatize import (
     uses_holdout,
     where_from,
 )
-from dipriv.release.promise import Origin, promise
+from dipriv.release.promise import Origin, make_guarantee
 from dipriv.schema import Schema
 from dipriv.sources.holdout import Split
 from dipriv.sources.spark.frame import Numbered, SparkRows, mapped, quoted, told
@@ -228,7 +228,7 @@ def prepare(
         if not isinstance(recipe, Private):
             basis.fit(None, bits).check(empty)
         origin = Origin(where_from(recipe, public, apart), out, numbered.rows - out, by)
-        said = promise(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
+        said = make_guarantee(recipe, noise, basis, origin, keep, epsilon=epsilon, secure=bits.secure)
         parts = numbered.layout.parts
         firsts = accumulate((part.rows - held.get(number, 0) for number, part in parts.items()), initial=0)
         free = dict(zip(parts, firsts, strict=False))
