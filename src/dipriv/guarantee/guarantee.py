@@ -229,7 +229,7 @@ class LegacyStatement:
     """A sentence of format 1 that is none of those that dipriv wrote; it is shown as it was."""
 
     field: LegacyField
-    text: str
+    text: str = ""
 
     def __post_init__(self) -> None:
         set_field(self, "field", as_enum(LegacyField, self.field, "legacy statement"))
@@ -369,7 +369,9 @@ class Guarantee:
         if type(plain["format"]) is not int or plain["format"] != FORMAT:
             refuse("format", f"is unknown; this version reads 1 and {FORMAT}")
         values = {name: value for name, value in plain.items() if name not in _DERIVED}
-        _check_keys(cls, values, "content")
+        known = {item.name for item in fields(cls)}
+        if not known - {"legacy"} <= values.keys() <= known:
+            refuse("content", "lacks a field, or has an unknown one")
         if values["epsilon"] == "inf":
             values["epsilon"] = math.inf
         values["unit"] = _facts(PrivacyUnit, values["unit"], "privacy unit")
@@ -421,16 +423,7 @@ def _plain(value: Any) -> Any:
 def _facts(of: type[Any], plain: Any, what: str) -> Any:
     if not isinstance(plain, Mapping):
         refuse(what, "is not a JSON object")
-    known = {item.name for item in fields(of)}
-    if not plain.keys() <= known:
-        refuse(what, "has an unknown field")
-    try:
-        return of(**plain)
-    except TypeError:
-        refuse(what, "lacks a field")
-
-
-def _check_keys(of: type[Any], values: Mapping[str, Any], what: str) -> None:
-    known = {item.name for item in fields(of)}
-    if not known - {"legacy"} <= values.keys() <= known:
-        refuse(what, "lacks a field, or has an unknown one")
+    kind, *known = (item.name for item in fields(of))
+    if kind not in plain or not plain.keys() <= {kind, *known}:
+        refuse(what, f"lacks its {kind}, or has an unknown field")
+    return of(**plain)

@@ -117,8 +117,8 @@ _NAMING_CONDITIONS = {
 _PARAMETER_CONDITIONS = {
     re.compile(rf"the ({_PARAMETER}) (?:is|are) public"): AssumptionKind.PARAMETER_PUBLIC,
     re.compile(
-        rf"the ({_PARAMETER}) (?:was|were) (?:read|computed) from the private (?:values|rows): nothing is promised about "
-        "what (?:it tells|they tell)"
+        rf"the ({_PARAMETER}) (?:was|were) (?:read|computed) from the private (?:values|rows): "
+        "nothing is promised about what (?:it tells|they tell)"
     ): AssumptionKind.PARAMETER_READ_FROM_ROWS,
 }
 _ONCE = re.compile(rf"a row is transformed once: each further time adds ε = {_NUMBER}")
