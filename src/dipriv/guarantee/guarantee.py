@@ -31,7 +31,27 @@ from dipriv.guarantee._checks import (
     set_field,
 )
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Guarantee", "check_epsilon"]
+__all__ = [
+    "FORMAT",
+    "LARGEST_EPSILON",
+    "NAMED_ASSUMPTIONS",
+    "SMALLEST_EPSILON",
+    "Assumption",
+    "AssumptionKind",
+    "Guarantee",
+    "LegacyField",
+    "LegacyStatement",
+    "Model",
+    "Neighbouring",
+    "PrivacyUnit",
+    "ReferenceFacts",
+    "ReferenceSource",
+    "UnitKind",
+    "Unprotected",
+    "UnprotectedKind",
+    "check_epsilon",
+    "unreadable",
+]
 
 FORMAT = 2
 """Of `Guarantee.to_dict`. Format 1, which had no number, held English sentences: see `legacy`."""
