@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from scipy import stats
 
 import dipriv
+from dipriv.guarantee import ReferenceFacts, ReferenceSource
+from dipriv.guarantee.sidecar import Sidecar
 from dipriv.ledger import Ledger, ReleaseRequest
 from dipriv.references import Empirical, Known, Mixture
 from dipriv.schema import Categorical
@@ -133,7 +135,7 @@ def references(folder: Path) -> list[bytes]:
 
 def ledger(folder: Path) -> bytes:
     """Two data sets, one of them with a hold-out, and releases in each state."""
-    promise = dipriv.Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
+    promise = dipriv.Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
     with Ledger.open(folder / "ledger.db") as book:
         book.set_budget("people", 3.0)
         book.commit(book.reserve("people", 0.5, promise, "people.csv"), 10)
@@ -147,14 +149,15 @@ def ledger(folder: Path) -> bytes:
 def note() -> dict[str, Any]:
     """The note beside a release."""
     release = dipriv.privatize(frame()[["age", "city"]], 1.0, seed=1)
-    return {
-        "dipriv": dipriv.__version__,
-        "guarantee": release.guarantee.to_dict(),
-        "rows": {"read": ROWS, "cut": 0, "released": ROWS},
-        "columns": {"age": "discrete", "city": "categorical (declared)"},
-        "fidelity": release.fidelity,
-        "dataset": "people",
-    }
+    return Sidecar(
+        guarantee=release.guarantee,
+        rows_read=ROWS,
+        rows_dropped=0,
+        rows_released=ROWS,
+        columns={"age": "discrete", "city": "categorical (declared)"},
+        fidelity=release.fidelity,
+        dataset="people",
+    ).to_dict()
 
 
 def write(folder: Path) -> None:

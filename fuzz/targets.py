@@ -21,10 +21,11 @@ from dipriv import Guarantee, Schema
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import distinct_labels
 from dipriv.errors import DiprivError
-from dipriv.guarantee.sidecar import read_note
+from dipriv.guarantee import ReferenceFacts, ReferenceSource
+from dipriv.guarantee.sidecar import NOTE, read_sidecar
 from dipriv.ledger import Ledger
 from dipriv.sources.batches import open_source
-from dipriv.sources.files import NOTE, Source
+from dipriv.sources.files import Source
 from dipriv.sources.holdout import Split
 from fuzz import references, seeds, whole
 from fuzz.mutate import NUMBERS, TEXTS, any_value, mutate_bytes, mutate_plain
@@ -170,8 +171,8 @@ class Note:
 
     def run(self, case: bytes) -> None:
         Path(f"{self.released}{NOTE}").write_bytes(case)
-        promise, fidelity = read_note(self.released)
-        str(promise), json.dumps(fidelity, allow_nan=False)
+        if (found := read_sidecar(self.released)) is not None:
+            str(found.guarantee), json.dumps(found.to_dict(), allow_nan=False)
 
 
 class Book:
@@ -202,13 +203,13 @@ class Book:
             for found in book.datasets():
                 str(found.left), found.power()
                 for record in book.records(found.name):
-                    f"{record.started:%Y} {record.guarantee.get('unit')}"
+                    f"{record.started:%Y} {record.guarantee}"
                 book.split_key(found.name)
             book.preview(name=None, fingerprint=b"f" * 16, suggestion="new")
             book.commit(book.reserve("people", 0.1, PROMISE), 1)
 
 
-PROMISE = Guarantee(epsilon=0.1, protects="every row", kernel="laplace", reference="known law")
+PROMISE = Guarantee(0.1, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
 _COLUMNS = {
     "dipriv_ledger": ("id", "version", "fingerprint_key", "created"),
     "dipriv_datasets": ("id", "name", "budget", "split_key", "holdout", "split_by", "created"),

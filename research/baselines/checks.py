@@ -10,14 +10,24 @@ import numpy as np
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import Bits, Draws
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import check_epsilon
-
-FLOATING = (
-    "the noise is sampled in floating point, which an attacker with enough draws could exploit: for comparisons, not "
-    "for publication"
+from dipriv.guarantee.guarantee import (
+    Assumption,
+    AssumptionKind,
+    ReferenceFacts,
+    ReferenceSource,
+    check_epsilon,
 )
+
+NO_REFERENCE = ReferenceFacts(ReferenceSource.NONE)
+FLOATING = Assumption(AssumptionKind.FLOATING_POINT_NOISE)
 LARGEST_FLOATING_EPSILON = 30.0
 """Beyond it odds of e^ε : 1 are certainty in double precision, and nothing would be private at all."""
+
+
+def about(parameter: str, *, read_from_rows: bool = False) -> Assumption:
+    """That a parameter of a mechanism is public, or that it was read from the private rows."""
+    kind = AssumptionKind.PARAMETER_READ_FROM_ROWS if read_from_rows else AssumptionKind.PARAMETER_PUBLIC
+    return Assumption(kind, (parameter,))
 
 
 def set_epsilon(mechanism: Any, *, floating: bool) -> None:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import Seed, source
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee
-from research.baselines.checks import FLOATING, as_numbers, as_vector, set_epsilon, uniforms
+from dipriv.guarantee import Guarantee, Model
+from research.baselines.checks import FLOATING, NO_REFERENCE, about, as_numbers, as_vector, set_epsilon, uniforms
 
 Levels: TypeAlias = Sequence[float] | FloatArray
 
@@ -49,10 +49,9 @@ class Exponential:
         """ε for each row, over all draws."""
         return Guarantee(
             epsilon=self.epsilon,
-            protects="every row",
             kernel="exponential mechanism, a value's count as its quality, ε/n a draw",
-            reference="none",
-            conditions=("the levels are public", FLOATING),
+            reference=NO_REFERENCE,
+            assumptions=(about("levels"), FLOATING),
             secure_randomness=seed is None,
         )
 
@@ -80,9 +79,9 @@ class FrequencyResampling:
         """None."""
         return Guarantee(
             epsilon=math.inf,
-            protects="nobody",
             kernel="resampling by the sample's frequencies",
-            reference="none",
+            reference=NO_REFERENCE,
+            model=Model.NONE,
             secure_randomness=seed is None,
         )
 

@@ -12,8 +12,17 @@ from dipriv._arrays import FloatArray
 from dipriv._jit import jit
 from dipriv._random.bits import Seed, source
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee
-from research.baselines.checks import FLOATING, as_numbers, as_vector, check_positive, set_epsilon, uniforms
+from dipriv.guarantee import Guarantee, Model
+from research.baselines.checks import (
+    FLOATING,
+    NO_REFERENCE,
+    about,
+    as_numbers,
+    as_vector,
+    check_positive,
+    set_epsilon,
+    uniforms,
+)
 from research.baselines.minimax import Ball
 
 
@@ -54,12 +63,11 @@ class PrivateLogistic:
         """ε for each row, from everyone."""
         return Guarantee(
             epsilon=self.epsilon,
-            protects="every row, from everyone else, the collector included",
             kernel="a random half of a sphere, for each gradient",
-            reference="none",
-            conditions=("the bound of the rows' lengths is public", FLOATING),
+            reference=NO_REFERENCE,
+            model=Model.LOCAL,
+            assumptions=(about("bound of the rows' lengths"), FLOATING),
             secure_randomness=seed is None,
-            model="local",
         )
 
 

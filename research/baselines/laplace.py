@@ -11,9 +11,9 @@ from dipriv._arrays import FloatArray
 from dipriv._random.bits import Draws, Seed, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee
+from dipriv.guarantee import Guarantee, PrivacyUnit, UnitKind
 from dipriv.kernels.laplace import lattice_of
-from research.baselines.checks import as_vector, check_bounds, set_epsilon
+from research.baselines.checks import NO_REFERENCE, about, as_vector, check_bounds, set_epsilon
 
 LARGEST_NOISE = 1e299
 
@@ -58,13 +58,11 @@ class Laplace:
 
     def guarantee(self, seed: Seed = None) -> Guarantee:
         """ε for each value, whatever the others are."""
-        said = "the bounds were read from the private values: nothing is promised about what they tell"
         return Guarantee(
             epsilon=self.epsilon,
-            protects="every value",
             kernel="Laplace noise on the range",
-            reference="none",
-            conditions=(said if self.read_from_rows else "the bounds are public",),
+            reference=NO_REFERENCE,
+            unit=PrivacyUnit(UnitKind.VALUE),
+            assumptions=(about("bounds", read_from_rows=self.read_from_rows),),
             secure_randomness=seed is None,
-            unit="one value",
         )

@@ -11,8 +11,8 @@ from scipy.special import gammaln, ndtri
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import Seed, source
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee
-from research.baselines.checks import FLOATING, as_vector, check_positive, set_epsilon, uniforms
+from dipriv.guarantee import Guarantee, Model, Neighbouring, PrivacyUnit, UnitKind
+from research.baselines.checks import FLOATING, NO_REFERENCE, about, as_vector, check_positive, set_epsilon, uniforms
 from research.baselines.laplace import Laplace
 
 
@@ -52,15 +52,13 @@ class BoundedMoment:
 
     def guarantee(self, seed: Seed = None) -> Guarantee:
         """ε for each value, whatever the others are."""
-        said = "the moment was computed from the private values: nothing is promised about what it tells"
         return Guarantee(
             epsilon=self.epsilon,
-            protects="every value",
             kernel=f"Laplace noise on a range from a bounded moment (k = {self.k:g})",
-            reference="none",
-            conditions=(said if self.read_from_rows else "the bound of the moment is public",),
+            reference=NO_REFERENCE,
+            unit=PrivacyUnit(UnitKind.VALUE),
+            assumptions=(about("bound of the moment", read_from_rows=self.read_from_rows),),
             secure_randomness=seed is None,
-            unit="one value",
         )
 
     def _noise(self, rows: int) -> Laplace:
@@ -109,15 +107,13 @@ class Ball:
 
     def guarantee(self, seed: Seed = None) -> Guarantee:
         """ε for the whole vector."""
-        said = "the radius was computed from the private values: nothing is promised about what it tells"
         return Guarantee(
             epsilon=self.epsilon,
-            protects="the vector as a whole",
             kernel="a random half of a sphere",
-            reference="none",
-            conditions=(said if self.read_from_rows else "the radius is public", FLOATING),
+            reference=NO_REFERENCE,
+            model=Model.LOCAL,
+            unit=PrivacyUnit(UnitKind.VECTOR),
+            neighbouring=Neighbouring.ANY_TWO,
+            assumptions=(about("radius", read_from_rows=self.read_from_rows), FLOATING),
             secure_randomness=seed is None,
-            model="local",
-            unit="the whole vector",
-            neighbours="any two vectors",
         )

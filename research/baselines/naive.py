@@ -12,10 +12,11 @@ from dipriv._arrays import FloatArray
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import SMALLEST_EPSILON, Guarantee, check_epsilon
-from dipriv.release.privatize import Release
+from dipriv.guarantee import Guarantee, Neighbouring, PrivacyUnit, UnitKind
+from dipriv.guarantee.guarantee import SMALLEST_EPSILON, check_epsilon
+from dipriv.release.result import Release, RowCounts
 from dipriv.schema import Continuous, Schema
-from research.baselines.checks import FLOATING, as_vector, check_bounds
+from research.baselines.checks import FLOATING, NO_REFERENCE, about, as_vector, check_bounds
 from research.baselines.laplace import Laplace
 from research.baselines.minimax import Ball
 
@@ -29,7 +30,7 @@ def naive(
     method: Literal["lrm", "opm"] = "lrm",
     bounds: Bounds | Literal["sample"],
     seed: Seed = None,
-) -> Release:
+) -> Release[Any]:
     """Every row of a table of numbers, each column privatized on its own with an equal share of ε.
 
     `bounds` gives each column's public (lower, upper); `"sample"` reads them from the private rows as the paper does
@@ -56,9 +57,9 @@ def naive(
         radius = float(np.sqrt(len(x))) * max(abs(low), abs(high))
         mechanism = Laplace(share, low, high) if method == "lrm" else Ball(share, radius)
         released[name] = mechanism.privatize(x, None if seed is None else int(own))
-    said = _promise(method, epsilon, bounds == "sample", seed, len(values))
+    said = _guarantee(method, epsilon, bounds == "sample", seed, len(values))
     schema = Schema({name: Continuous() for name in values})
-    return Release(table.with_numbers(released), said, schema, np.ones(table.rows, dtype=bool))
+    return Release(table.with_numbers(released), said, schema, RowCounts(table.rows, released=table.rows))
 
 
 def sample_range(x: FloatArray) -> tuple[float, float]:
@@ -91,16 +92,15 @@ def _numbers(table: tables.Table, name: str) -> FloatArray:
     return as_vector(cells.values, f"column {name!r}")
 
 
-def _promise(method: str, epsilon: float, of_rows: bool, seed: Seed, columns: int) -> Guarantee:
+def _guarantee(method: str, epsilon: float, of_rows: bool, seed: Seed, columns: int) -> Guarantee:
     noise = "Laplace noise on each column's range" if method == "lrm" else "a random half of a sphere for each column"
-    told = "the bounds were read from the private rows: nothing is promised about what they tell"
+    rows = method == "lrm"
     return Guarantee(
         epsilon=epsilon,
-        protects="every row" if method == "lrm" else "the table as a whole",
         kernel=f"{noise}, ε/{columns} each",
-        reference="none",
-        conditions=(told if of_rows else "the bounds are public", *([FLOATING] if method == "opm" else [])),
+        reference=NO_REFERENCE,
+        unit=PrivacyUnit(UnitKind.ROW if rows else UnitKind.TABLE),
+        neighbouring=Neighbouring.SUBSTITUTE_ONE if rows else Neighbouring.ANY_TWO,
+        assumptions=(about("bounds", read_from_rows=of_rows), *([] if rows else [FLOATING])),
         secure_randomness=seed is None,
-        unit="one row" if method == "lrm" else "the whole table",
-        neighbours="replace one row" if method == "lrm" else "any two tables",
     )

@@ -30,7 +30,8 @@ import numpy as np
 
 from dipriv._arrays import FloatArray
 from dipriv.errors import InputError
-from dipriv.release.privatize import Release, privatize
+from dipriv.release.privatize import privatize
+from dipriv.release.result import Release
 from research.baselines import Ball, FrequencyResampling, Laplace
 from research.data import data_file
 from research.protocol import Experiment, Values, child, for_all, printed
@@ -148,7 +149,7 @@ def errors(pairs: FloatArray, ratings: FloatArray, seed: np.random.SeedSequence)
     def error(known: FloatArray, released: FloatArray) -> float:
         return rms(guesses(known, released)[0])
 
-    def errors_of(release: Release) -> tuple[float, float]:
+    def errors_of(release: Release[Any]) -> tuple[float, float]:
         """As predicted from the released ratings, and corrected for what the noise takes from each."""
         guess, slope = guesses(x[release.secrets.row_positions], release.data[:, 0])
         (fidelity,), mean = release.fidelity.values(), release.data.mean()

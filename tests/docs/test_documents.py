@@ -7,11 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dipriv.release.promise import Origin
+from dipriv.guarantee import Guarantee, ReferenceFacts, ReferenceSource
+from dipriv.guarantee.wording import protects
+from dipriv.release.make_guarantee import Origin
 
 ROOT = Path(__file__).parents[2]
 CLONE = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "src")))}
@@ -41,8 +44,9 @@ def test_the_readmes_example_has_five_lines() -> None:
 def test_the_readme_says_whom_each_reference_protects() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for source in ("law", "public", "holdout", "groups", "fit"):
-        said = re.sub(r"\b0 ", "", Origin(source).protects)
-        assert f"| {said} |" in text
+        parts = tuple(replace(part, rows=None) for part in Origin(source).unprotected)
+        guarantee = Guarantee(1.0, "", ReferenceFacts(ReferenceSource.UNKNOWN), unprotected=parts)
+        assert f"| {protects(guarantee)} |" in text
     assert "nearly verbatim" in text
     assert "12,248,613" in text
 

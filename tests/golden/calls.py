@@ -20,7 +20,8 @@ import dipriv
 from dipriv import kernels, references
 from dipriv._tables import frames
 from dipriv.cli import app
-from dipriv.guarantee.sidecar import read_note
+from dipriv.guarantee import wording
+from dipriv.guarantee.sidecar import read_sidecar
 from dipriv.ledger import Ledger, Record
 from tests import spark_support
 
@@ -170,9 +171,7 @@ def open_ledger(path: Path) -> Ledger:
 
 def promise_in(record: Record) -> dipriv.Guarantee:
     """The guarantee that a ledger has of a release of rows."""
-    names = ("epsilon", "protects", "kernel", "reference", "secure_randomness")
-    plain = record.guarantee
-    return dipriv.Guarantee(**{name: plain[name] for name in names}, conditions=tuple(plain["conditions"]))
+    return record.guarantee
 
 
 @dataclass(frozen=True)
@@ -182,15 +181,25 @@ class Note:
     epsilon: float
     facts: dict[str, Any]
     conditions: Sequence[str]
-    fidelity: dict[str, float]
+    fidelity: Mapping[str, float]
 
 
 def note_beside(released: Path) -> Note:
     """Read the note beside a released file."""
-    promise, kept = read_note(released)
-    assert promise is not None
-    names = ("protects", "kernel", "reference", "secure_randomness", "model", "unit", "neighbours", "delta")
-    return Note(promise.epsilon, {name: getattr(promise, name) for name in names}, promise.conditions, kept)
+    sidecar = read_sidecar(released)
+    assert sidecar is not None
+    guarantee = sidecar.guarantee
+    facts = {
+        "protects": wording.protects(guarantee),
+        "kernel": guarantee.kernel,
+        "reference": wording.reference(guarantee),
+        "secure_randomness": guarantee.secure_randomness,
+        "model": guarantee.model.value,
+        "unit": wording.unit_name(guarantee.unit),
+        "neighbours": guarantee.neighbouring.value,
+        "delta": guarantee.delta,
+    }
+    return Note(guarantee.epsilon, facts, list(wording.assumptions(guarantee)), sidecar.fidelity)
 
 
 def _named(**options: Any) -> dict[str, Any]:

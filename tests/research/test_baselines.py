@@ -31,6 +31,7 @@ from research.baselines.naive import sample_range
 from dipriv import Guarantee, InputError, SchemaError
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import Draws, Seed, source
+from dipriv.guarantee import AssumptionKind, Model, Neighbouring, ReferenceSource, UnitKind
 from dipriv.kernels.laplace import lattice_of
 from tests.unit.refusal import NUMBER, SECRET, refused
 
@@ -248,20 +249,19 @@ def test_values_between_the_levels_go_up_and_those_beyond_to_the_last() -> None:
 
 
 def test_what_each_mechanism_promises() -> None:
-    local = "every row, from everyone else, the collector included"
     said = {name: mechanism.guarantee() for name, mechanism in MECHANISMS.items()}
     said["PrivateLogistic"] = PrivateLogistic(1.0, 1.0).guarantee()
-    assert {name: (one.epsilon, one.protects, one.unit, one.model) for name, one in said.items()} == {
-        "Laplace": (1.0, "every value", "one value", "central"),
-        "BoundedMoment": (1.0, "every value", "one value", "central"),
-        "Ball": (1.0, "the vector as a whole", "the whole vector", "local"),
-        "Exponential": (1.0, "every row", "one row", "central"),
-        "FrequencyResampling": (math.inf, "nobody", "one row", "central"),
-        "PrivateLogistic": (1.0, local, "one row", "local"),
+    assert {name: (one.epsilon, one.unit.kind, one.model) for name, one in said.items()} == {
+        "Laplace": (1.0, UnitKind.VALUE, Model.CENTRAL),
+        "BoundedMoment": (1.0, UnitKind.VALUE, Model.CENTRAL),
+        "Ball": (1.0, UnitKind.VECTOR, Model.LOCAL),
+        "Exponential": (1.0, UnitKind.ROW, Model.CENTRAL),
+        "FrequencyResampling": (math.inf, UnitKind.ROW, Model.NONE),
+        "PrivateLogistic": (1.0, UnitKind.ROW, Model.LOCAL),
     }
-    assert all(one.reference == "none" and one.delta == 0 for one in said.values())
-    assert said["Ball"].neighbours == "any two vectors"
-    floating = [name for name, one in said.items() if any("floating point" in text for text in one.conditions)]
+    assert all(one.reference.source is ReferenceSource.NONE and one.delta == 0 for one in said.values())
+    assert said["Ball"].neighbouring is Neighbouring.ANY_TWO
+    floating = [name for name, one in said.items() if one.assumes(AssumptionKind.FLOATING_POINT_NOISE)]
     assert tuple(floating) == IN_FLOATING_POINT
 
 
@@ -280,10 +280,10 @@ def test_private_bounds_are_admitted() -> None:
         (Ball(1.0, NUMBER), Ball(1.0, NUMBER, read_from_rows=True)),
     ]
     for public, private in pairs:
-        assert "public" in str(public.guarantee())
-        assert "nothing is promised" not in str(public.guarantee())
-        assert "private values: nothing is promised" in str(private.guarantee())
-        assert "public" not in " ".join(private.guarantee().conditions).removesuffix(checks.FLOATING)
+        assert public.guarantee().assumes(AssumptionKind.PARAMETER_PUBLIC)
+        assert not public.guarantee().assumes(AssumptionKind.PARAMETER_READ_FROM_ROWS)
+        assert private.guarantee().assumes(AssumptionKind.PARAMETER_READ_FROM_ROWS)
+        assert not private.guarantee().assumes(AssumptionKind.PARAMETER_PUBLIC)
         assert str(NUMBER) not in str(private.guarantee())
         assert np.array_equal(public.privatize(VALUES, seed=1), private.privatize(VALUES, seed=1))
 
@@ -623,24 +623,21 @@ def test_what_a_table_is_promised(method: Any) -> None:
     assert said.epsilon == 2.0
     assert said.secure_randomness
     assert "ε/5 each" in said.kernel
-    assert "the bounds are public" in said.conditions
+    assert checks.about("bounds") in said.assumptions
     whole = method == "opm"
-    assert said.protects == ("the table as a whole" if whole else "every row")
-    assert said.unit == ("the whole table" if whole else "one row")
-    assert said.neighbours == ("any two tables" if whole else "replace one row")
-    assert release.secrets.released.all()
-    assert len(release.secrets.row_positions) == len(ARRAY)
-    assert release.secrets.split is None
+    assert said.unit.kind is (UnitKind.TABLE if whole else UnitKind.ROW)
+    assert said.neighbouring is (Neighbouring.ANY_TWO if whole else Neighbouring.SUBSTITUTE_ONE)
+    assert release.n_rows == len(ARRAY)
     seen = naive(ARRAY, 2.0, method=method, bounds="sample", seed=1).guarantee
-    assert any("read from the private rows: nothing is promised" in text for text in seen.conditions)
-    assert not any("public" in text for text in seen.conditions if text != checks.FLOATING)
+    assert seen.assumes(AssumptionKind.PARAMETER_READ_FROM_ROWS)
+    assert not seen.assumes(AssumptionKind.PARAMETER_PUBLIC)
     assert "NOT PRIVATE: SEEDED" in str(seen)
 
 
 @METHODS
 def test_a_table_of_balls_admits_floating_point(method: Any) -> None:
     said = naive(ARRAY, 2.0, method=method, bounds="sample").guarantee
-    assert (checks.FLOATING in said.conditions) is (method == "opm")
+    assert (checks.FLOATING in said.assumptions) is (method == "opm")
 
 
 def test_ranges_of_the_sample_are_those_of_the_paper() -> None:

@@ -19,6 +19,7 @@ from scipy import stats
 
 from dipriv._arrays import FloatArray
 from dipriv._random.bits import source
+from dipriv.guarantee import Model
 from dipriv.kernels.laplace import lattice_of
 from tests.support import ALARM, chi_square_tail, dkw, ks
 
@@ -226,7 +227,7 @@ def test_resampling_tells_neighbours_apart_for_certain() -> None:
     assert may_be(told, releases, 1 - (1 - 1 / n) ** n)
     assert not may_be(told, releases, 0.0)  # so the ratio is infinite
     assert resampling.guarantee().epsilon == math.inf
-    assert resampling.guarantee().protects == "nobody"
+    assert resampling.guarantee().model is Model.NONE
     for values in (alike, neighbour):  # control: the exponential mechanism releases it either way
         hidden = seen(private, values)
         assert may_be(hidden, releases, 1 - private.probabilities(values)[0] ** n)

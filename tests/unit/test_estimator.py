@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dipriv import DIP, DisclosureError, InputError, Schema
 from dipriv.errors import ReferenceDataError
+from dipriv.guarantee import Unprotected, UnprotectedKind
 from dipriv.references import Empirical, Known
 from dipriv.schema import Continuous
 
@@ -52,7 +53,7 @@ def test_fit_then_transform_releases_other_rows() -> None:
     assert dip.feature_names_in_.tolist() == ["a", "b", "c"]
     assert dip.n_features_in_ == 3
     assert dip.get_feature_names_out().tolist() == ["a", "b", "c"]
-    assert "rows passed to fit have no formal protection" in dip.guarantee_.protects
+    assert dip.guarantee_.unprotected == (Unprotected(UnprotectedKind.FIT_ROWS),)
     assert set(dip.schema_) == {"a", "b", "c"}
 
 
@@ -93,7 +94,7 @@ def test_set_output_chooses_the_container(kind: str) -> None:
 def test_a_public_table_is_the_reference_and_all_rows_are_released() -> None:
     dip = DIP(1.0, reference="holdout", public=REFERENCE)
     assert len(dip.fit_transform(ROWS)) == 600
-    assert dip.guarantee_.protects == "every row"
+    assert dip.guarantee_.unprotected == ()
 
 
 def test_rows_must_match_the_reference() -> None:

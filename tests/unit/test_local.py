@@ -15,6 +15,7 @@ from scipy import stats
 import dipriv
 from dipriv._random import bits
 from dipriv._tables import frames
+from dipriv.guarantee import Model
 from dipriv.references import Empirical, Grouped, Known, Mixture, Parametric
 from dipriv.schema import Categorical
 from tests.support import dkw, ks
@@ -48,9 +49,9 @@ def test_one_record_comes_back_as_a_record(tmp_path: Path) -> None:
     assert released["sex"] in ("m", "f", "x")
     assert released["city"] in ("Bonn", "Köln", None)
     assert released["born"].hour == 0
-    assert local.guarantee.model == "local"
+    assert local.guarantee.model is Model.LOCAL
     assert "local differential privacy" in str(local.guarantee)
-    assert "collector" in local.guarantee.protects
+    assert "from everyone else, the collector included" in str(local.guarantee)
 
 
 def test_a_batch_comes_back_as_a_table_with_the_same_law(tmp_path: Path) -> None:

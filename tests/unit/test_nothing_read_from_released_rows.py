@@ -14,6 +14,7 @@ from scipy import stats
 import dipriv
 from dipriv._random import bits
 from dipriv._tables import frames
+from dipriv.guarantee import Assumption, AssumptionKind
 from dipriv.references import Grouped, Known, Mixture, Parametric
 from dipriv.schema import Categorical
 
@@ -138,9 +139,9 @@ def test_what_decides_sides_and_groups_is_said_to_be_public() -> None:
     frame = FRAME[["real", "text"]].assign(who=np.repeat(np.arange(60), 5))
     by_person = dipriv.privatize(frame, 1.0, reference="holdout", split=dipriv.Split.new(0.4, by="who"))
     assert "who" not in by_person.data
-    assert any("'who', which decides which rows" in said for said in by_person.guarantee.conditions)
+    assert Assumption(AssumptionKind.SPLIT_COLUMN_PUBLIC, ("who",)) in by_person.guarantee.assumptions
     grouped = dipriv.privatize(frame[["who", "real"]], 1.0, reference=Grouped(by="who", first=2))
-    assert any("'who', which says whose" in said for said in grouped.guarantee.conditions)
-    assert any("nearly verbatim" in said for said in grouped.guarantee.conditions)
+    assert Assumption(AssumptionKind.GROUP_COLUMN_PUBLIC, ("who",)) in grouped.guarantee.assumptions
+    assert grouped.guarantee.assumes(AssumptionKind.REFERENCE_ROWS_EXPOSED)
     declared = dipriv.privatize(frame[["text"]], 1.0, public=frame, schema={"text": Categorical()})
-    assert any("schema declares is public, for 'text'" in said for said in declared.guarantee.conditions)
+    assert Assumption(AssumptionKind.SCHEMA_PUBLIC, ("text",)) in declared.guarantee.assumptions

@@ -23,6 +23,7 @@ from dipriv._random.bits import Bits, source
 from dipriv._tables import frames as tables
 from dipriv.codecs import BinnedCodec, LevelsCodec
 from dipriv.errors import BudgetError, DisclosureError, InputError, SchemaError
+from dipriv.guarantee import Assumption, AssumptionKind, Model, PrivacyUnit, Unprotected, UnprotectedKind
 from dipriv.ledger import Ledger
 from dipriv.references import Private
 from dipriv.references._learning import learn as learning
@@ -151,9 +152,8 @@ def test_an_estimator_releases_the_same_rows() -> None:
     same = dipriv.privatize(frame, 1.0, seed=3)
     dip = dipriv.DIP(1.0, seed=3)
     pd.testing.assert_frame_equal(dip.fit_transform(frame), same.data)
-    assert dip.guarantee_.conditions[:-1] == same.guarantee.conditions
-    assert dip.guarantee_.conditions[-1].startswith("a row is transformed once")
-    assert replace(dip.guarantee_, conditions=()) == replace(same.guarantee, conditions=())
+    once = Assumption(AssumptionKind.TRANSFORMED_ONCE, epsilon=dip.fitted_.kernel.epsilon)
+    assert dip.guarantee_ == replace(same.guarantee, assumptions=(*same.guarantee.assumptions, once))
     assert dip.schema_ == same.schema
     assert dip.transform(frame.iloc[:100]).shape == (100, 8)
 
@@ -164,8 +164,9 @@ def test_columns_that_are_kept_or_dropped() -> None:
     assert list(release.data.columns) == ["age", "pay", "city"]
     assert release.data["city"].equals(frame["city"])
     assert set(release.schema) == {"age", "pay"}
-    assert any("unchanged have no protection: 'city'" in said for said in release.guarantee.conditions)
-    assert "labels met" not in str(release.guarantee)  # a column that passes through is not learned from
+    unchanged = Unprotected(UnprotectedKind.UNCHANGED_COLUMNS, columns=("city",))
+    assert release.guarantee.unprotected == (unchanged,)
+    assert not release.guarantee.assumes(AssumptionKind.LABELS_PUBLIC)  # a column that passes through is not learned
 
 
 # ---- what is promised ----
@@ -176,15 +177,16 @@ def test_every_row_has_all_of_epsilon_and_the_share_is_told(columns: int, share:
     names = ["age", "pay", "cents", "ok"][:columns]
     said = dipriv.privatize(people()[names], 1.0).guarantee
     assert said.epsilon == 1.0
-    assert said.protects == "every row"
+    assert said.unprotected == ()
     assert said.secure_randomness
-    assert f"ε = {share} of each row; the kernel has ε = " in said.reference
+    assert f"learned with ε = {share} of each row; the kernel spends ε = " in str(said)
     assert "hold-out" not in str(said)
     assert "reference rows" not in str(said)
     plan = seen.plans[0]
     assert plan.reference_epsilon + Fraction(plan.row_epsilon) == 1
     assert seen.epsilon == [plan.reference_epsilon]
     assert plan.reference_epsilon == pytest.approx(columns / (columns + 1))
+    assert (said.reference.epsilon, said.reference.row_epsilon) == (float(plan.reference_epsilon), plan.row_epsilon)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
@@ -193,17 +195,17 @@ def test_the_share_may_be_chosen(share: float, seen: Seen) -> None:
     plan = seen.plans[0]
     assert plan.reference_epsilon + Fraction(plan.row_epsilon) == Fraction(0.7)
     assert float(plan.reference_epsilon) == pytest.approx(0.7 * share)
-    assert f"ε = {0.7 * share:.4g} of each row" in release.guarantee.reference
+    assert release.guarantee.reference.epsilon == pytest.approx(0.7 * share)
 
 
 def test_labels_that_are_read_are_named() -> None:
     said = dipriv.privatize(people()[["city", "sex", "age"]], 1.0, seed=1).guarantee
-    assert "the labels met in 'city' are public" in said.conditions
-    assert "the categories listed in the types of columns are public" in said.conditions
+    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city",)) in said.assumptions
+    assert said.assumes(AssumptionKind.CATEGORIES_PUBLIC)
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
     told = dipriv.privatize(people()[["city", "age"]], 1.0, schema=declared, seed=1).guarantee
-    assert not any("labels met" in condition for condition in told.conditions)
-    assert "what the schema declares is public, for 'city'" in told.conditions
+    assert not told.assumes(AssumptionKind.LABELS_PUBLIC)
+    assert Assumption(AssumptionKind.SCHEMA_PUBLIC, ("city",)) in told.assumptions
 
 
 def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
@@ -214,11 +216,11 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     assert seen.rows == [held]
     assert (seen.epsilon, seen.plans[0].row_epsilon) == ([Fraction(1)], 1.0)
     assert release.guarantee.epsilon == 1.0
-    assert release.guarantee.protects == "every row"
-    assert f"from {held} other rows under the same ε" in release.guarantee.reference
+    assert release.guarantee.unprotected == ()
+    assert release.guarantee.reference.rows == held
     assert release.secrets.split is not None
     again = dipriv.privatize(frame, 1.0, split=release.secrets.split, seed=2)
-    assert again.secrets.row_positions.tolist() == release.secrets.row_positions.tolist()
+    assert again.rows.tolist() == release.rows.tolist()
     assert set(release.data.index) == set(frame.index[release.secrets.released])
 
 
@@ -242,7 +244,7 @@ def test_rows_of_a_person_share_epsilon(options: dict[str, Any], seen: Seen) -> 
         assert seen.rows == [len(release.data)]  # the reference is learned from the same rows, at most three a person
     assert 3 * (plan.reference_epsilon + Fraction(plan.row_epsilon)) >= Fraction(999, 1000)
     assert release.guarantee.epsilon == 1.0
-    assert release.guarantee.unit == "the rows of one 'who' (at most 3)"
+    assert release.guarantee.unit == PrivacyUnit.rows_of("who", 3)
 
 
 # ---- the ledger ----
@@ -584,8 +586,8 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, options: dic
     else:
         assert released.equals(same.data)
     extra = (TYPES_READ,) if extension.startswith("csv") else ()
-    assert done.guarantee == replace(same.guarantee, conditions=(*same.guarantee.conditions, *extra))
-    assert (done.secrets.row_positions, done.released) == (N, len(same.secrets.row_positions))
+    assert done.guarantee == replace(same.guarantee, assumptions=(*same.guarantee.assumptions, *extra))
+    assert (done.rows, done.released) == (N, len(same.rows))
 
 
 @pytest.mark.parametrize("batch", [23, 100_000])
@@ -692,12 +694,12 @@ def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) 
     dip = dipriv.DIP(1.0).fit(people()[["age", "city"]])
     dip.export_local(tmp_path / "reference")
     said = dipriv.load_local(tmp_path / "reference").guarantee
-    assert said.model == "local"
+    assert said.model is Model.LOCAL
     assert said.epsilon == pytest.approx(1 / 3)
     assert said.epsilon == dip.mechanism_.kernel.epsilon
     assert "local differential privacy" in str(said)
-    assert "not among the rows that the reference was learned from, or their ε is added" in str(said)
-    assert "the labels met in 'city' are public" in said.conditions
+    assert said.assumes(AssumptionKind.RECORD_NOT_LEARNED_FROM)
+    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city",)) in said.assumptions
     assert said.secure_randomness
 
 

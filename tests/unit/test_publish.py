@@ -20,11 +20,12 @@ from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 import dipriv
 from dipriv._tables.frames import read
 from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError, ReferenceDataError, SchemaError
+from dipriv.guarantee import Assumption, AssumptionKind, PrivacyUnit, ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger
 from dipriv.release.accounting import identify
+from dipriv.sources.contribution_bound import Unit
 from dipriv.sources.files import BATCH_ROWS, Sink, Source
 from dipriv.sources.holdout import Split
-from dipriv.sources.privacy_unit import Unit
 from tests.support import ALARM
 from tests.unit.refusal import refused
 
@@ -85,7 +86,7 @@ def test_a_public_table_releases_every_row(tmp_path: Path) -> None:
     public = people(seed=5).drop_columns(["person", "row"])
     done = run(tmp_path, people(), reference="private", public=public)
     assert done.released == done.rows
-    assert done.guarantee.protects == "every row"
+    assert not done.guarantee.has_unprotected_rows
 
 
 def test_the_note_has_the_promise_and_no_value(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_the_note_has_the_promise_and_no_value(tmp_path: Path) -> None:
     note = json.loads(text)
     assert note["guarantee"] == done.guarantee.to_dict()
     assert note["columns"] == {"age": "discrete", "income": "continuous", "sex": "categorical (declared)"}
-    assert note["rows"] == {"read": 3000, "cut": 0, "released": done.released}
+    assert note["rows"] == {"read": 3000, "dropped": 0, "released": done.released}
     assert str(MARKER) not in text
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.parquet", "out.parquet", "out.parquet.dipriv.json"]
 
@@ -228,7 +229,7 @@ def test_two_first_releases_at_once_do_not_mix(tmp_path: Path) -> None:
         accounts = [identify(ledger, "in", table.to_batches(), None) for table in rows]
         for account in accounts:
             account.split(None, None, 0.25)
-        promise = dipriv.Guarantee(epsilon=1.0, protects="", kernel="", reference="")
+        promise = dipriv.Guarantee(1.0, "", ReferenceFacts(ReferenceSource.NONE))
         with accounts[0].spending(promise) as done:
             done(1)
         with pytest.raises((LedgerError, DisclosureError)), accounts[1].spending(promise):
@@ -311,8 +312,8 @@ def test_rows_of_a_person_share_epsilon(tmp_path: Path) -> None:
     share = len(held) / persons.nunique()
     assert abs(share - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * persons.nunique()))  # Hoeffding
     assert done.guarantee.epsilon == 1.0
-    assert done.guarantee.unit == "the rows of one 'person' (at most 2)"
-    assert any("'person'" in condition for condition in done.guarantee.conditions)
+    assert done.guarantee.unit == PrivacyUnit.rows_of("person", 2)
+    assert Assumption(AssumptionKind.UNIT_SIZES_PUBLIC, ("person",)) in done.guarantee.assumptions
 
 
 def test_in_memory_and_in_files_persons_are_treated_alike(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dipriv._serialization.archive import MAX_BYTES, Arrays, as_dtype, pack, unp
 from dipriv._serialization.fields import check_fields
 from dipriv._serialization.types import type_from_plain, type_to_plain
 from dipriv.errors import DiprivError, InputError
+from dipriv.guarantee.guarantee import Guarantee
 
 MAX_MANIFEST = 1 << 25
 """The largest size of the JSON, in bytes."""
@@ -85,6 +86,8 @@ def _plain(thing: Any, arrays: Arrays) -> Any:
         return type_to_plain(thing)
     if isinstance(thing, pa.Array):
         return {"labels": _stored(thing).to_pylist(), "type": type_to_plain(thing.type)}
+    if isinstance(thing, Guarantee):
+        return {"guarantee": thing.to_dict()}
     if is_serializable(type(thing)):
         values = {item.name: _plain(getattr(thing, item.name), arrays) for item in fields(thing) if item.init}
         return {"class": type(thing).__name__, "fields": values}
@@ -144,6 +147,8 @@ def _labels(plain: dict[str, Any], arrays: Arrays) -> pa.Array:
 
 
 def _object(plain: dict[str, Any], arrays: Arrays) -> Any:
+    if plain["class"] == "Guarantee":  # as format 2 of exported references has it
+        return Guarantee.from_dict({name: _rebuild(value, arrays) for name, value in plain["fields"].items()})
     registered = find_serializable(plain["class"])
     of = registered.of
     given = {name: value for name, value in plain["fields"].items() if name not in registered.former_fields}
@@ -195,6 +200,7 @@ _FORMS: dict[str, Callable[[dict[str, Any], Arrays], Any]] = {
     "args kwds law": _distribution,
     "class fields": _object,
     "dtype": lambda plain, arrays: as_dtype(plain["dtype"]),
+    "guarantee": lambda plain, arrays: Guarantee.from_dict(plain["guarantee"]),
     "labels type": _labels,
     "pairs": _pairs,
     "ratio": _ratio,

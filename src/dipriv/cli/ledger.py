@@ -49,6 +49,8 @@ def show(
     context: typer.Context, name: Annotated[str, typer.Argument(help="Name of a data set.")], ledger: Where = None
 ) -> None:
     """Every release of a data set, and the power of an attacker's best test after all of them (Lemma 1)."""
+    from dipriv.guarantee import Model
+    from dipriv.guarantee.wording import HELD_OUT, true_value, unit_name
     from dipriv.ledger import Ledger
 
     with Ledger.open(ledger or context.obj) as opened_ledger:
@@ -60,23 +62,29 @@ def show(
                 str(record.number),
                 f"{record.started:%Y-%m-%d %H:%M}",
                 f"{record.epsilon:g}",
-                plain(str(record.guarantee.get("unit", ""))),
-                record.state if _is_secure(record) else f"{record.state}, NOT PRIVATE: seeded",
+                plain(unit_name(record.guarantee.unit)),
+                _state(record),
                 "" if record.rows is None else f"{record.rows:,}",
                 plain(record.output or ""),
             )
         out.print(table)
         left = "no budget is set" if dataset.left is None else f"{dataset.left:g} of {dataset.budget:g} left"
         say(f"\nε spent: {dataset.spent:g}; {left}.")
-        if not all(map(_is_secure, records)):
+        guarantees = [record.guarantee for record in records]
+        if any(guarantee.model is Model.NONE for guarantee in guarantees):
+            say("The guarantee of a release cannot be read: nothing is known of what an attacker learns.")
+            return
+        if not all(guarantee.secure_randomness for guarantee in guarantees):
             say("A seeded release is not private: nothing bounds what an attacker learns.")
             return
+        units = {guarantee.unit for guarantee in guarantees}
+        tested = true_value(units.pop() if len(units) == 1 else None)
         say(
-            f"After {dataset.releases} release(s) the best test of a released row's true value at level 5% has power "
-            f"at most {dataset.power():.1%} (Lemma 1: 5% times e^{dataset.spent:g})."
+            f"After {dataset.releases} release(s) the best test of {tested} at level 5% has power at most "
+            f"{dataset.power():.1%} (Lemma 1: 5% times e^{dataset.spent:g})."
         )
-        if any("no formal protection" in str(record.guarantee.get("protects", "")) for record in records):
-            say("Rows that were held out have no formal protection.")
+        if any(guarantee.has_unprotected_rows for guarantee in guarantees):
+            say(HELD_OUT)
 
 
 @app.command()
@@ -94,8 +102,8 @@ def budget(
         say(f"{dataset.name}: budget {dataset.budget:g}, spent {dataset.spent:g}, left {_or_none(dataset.left)}.")
 
 
-def _is_secure(record: Record) -> bool:
-    return bool(record.guarantee.get("secure_randomness", True))
+def _state(record: Record) -> str:
+    return record.state if record.guarantee.secure_randomness else f"{record.state}, NOT PRIVATE: seeded"
 
 
 def _or_none(value: float | None) -> str:

@@ -61,7 +61,7 @@ def compare(
 
     Rows are matched where both tables have equally many, as with a private or public reference.
     """
-    from dipriv.guarantee.sidecar import read_note
+    from dipriv.guarantee.sidecar import read_sidecar
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
     from dipriv.sources.files import File
@@ -70,7 +70,8 @@ def compare(
     refuse_existing(output, force=force)
     declared = load_schema(schema)
     tables = File.at(original).read(), File.at(released).read()
-    promise, fidelity = read_note(released)
-    told = summarize(*tables, schema=declared, guarantee=promise, fidelity=fidelity, target=target)
+    sidecar = read_sidecar(released)
+    guarantee, fidelity = (None, None) if sidecar is None else (sidecar.guarantee, sidecar.fidelity)
+    told = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)
     write_report(told, output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")

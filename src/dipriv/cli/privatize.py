@@ -159,10 +159,10 @@ def privatize(
 
 
 def _print_json(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
-    from dipriv.release.writing import sidecar_text
+    from dipriv.release.writing import sidecar_of
 
     written = release.written
-    plain = json.loads(sidecar_text(release, written.formulas, written.escaped) if written else sidecar_text(release))
+    plain = sidecar_of(release, *((written.formulas, written.escaped) if written else ())).to_dict()
     plain |= {"output": output, "report": None if report is None else str(report), "ledger": None}
     if account is not None:
         plain["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}

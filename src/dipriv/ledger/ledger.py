@@ -27,7 +27,8 @@ class Ledger:
     Each method is one transaction. Several threads and processes, including forked ones, may use a ledger at once.
 
     >>> import tempfile
-    >>> guarantee = Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
+    >>> from dipriv.guarantee import ReferenceFacts, ReferenceSource
+    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
     >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
     ...     dataset = ledger.set_budget("people", 0.75)
     ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, insert, select
 
 from dipriv.errors import BudgetError, InputError, LedgerError
+from dipriv.guarantee.guarantee import Guarantee, unreadable
 from dipriv.ledger.request import DatasetState
 from dipriv.ledger.tables import DATASETS, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
 from dipriv.ledger.values import Dataset, Record, as_name, check_name, exact, round_up
@@ -150,9 +151,17 @@ def record(name: str, row: RowMapping) -> Record:
         started=datetime.fromisoformat(row["started"]),
         finished=None if finished is None else datetime.fromisoformat(finished),
         rows=row["rows"],
-        guarantee=_checked(dict, json.loads(row["guarantee"])),
+        guarantee=_guarantee(row["guarantee"]),
         output=row["output"],
     )
+
+
+def _guarantee(text: str) -> Guarantee:
+    """What a release guaranteed; a record that cannot be read guarantees nothing, and the others stay of use."""
+    try:
+        return Guarantee.from_dict(json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return unreadable()
 
 
 def _checked(of: type, plain: Any) -> Any:

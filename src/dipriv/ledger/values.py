@@ -7,10 +7,10 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from dipriv.errors import BudgetError, InputError
-from dipriv.guarantee.guarantee import SMALLEST_EPSILON
+from dipriv.guarantee.guarantee import SMALLEST_EPSILON, Guarantee
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
 
@@ -72,7 +72,7 @@ class Record:
     started: datetime
     finished: datetime | None
     rows: int | None
-    guarantee: dict[str, Any]
+    guarantee: Guarantee
     output: str | None
 
 

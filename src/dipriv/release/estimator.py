@@ -18,9 +18,9 @@ from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError
 from dipriv.release import local
 from dipriv.release.fidelity import expected_fidelity
+from dipriv.release.make_guarantee import make_local_guarantee
 from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
-from dipriv.release.promise import local_promise
 from dipriv.sources._fingerprint import fingerprint_of
 from dipriv.sources.in_memory import DeferredSource
 
@@ -111,7 +111,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         release = plan.run()
         self.mechanism_ = release.secrets.mechanism
         self.guarantee_ = plan.guarantee
-        self.local_guarantee_ = local_promise(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
+        self.local_guarantee_ = make_local_guarantee(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
         self.schema_ = release.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -148,7 +148,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self._reference_fingerprint is not None and self._fingerprint(table) == self._reference_fingerprint:
             raise DisclosureError(
-                "these are the rows that DIP was fitted on; they have no formal protection and must not be released.",
+                "these are the rows that DIP was fitted on: the guarantee does not cover them.",
                 "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
             )
         receipt = self._next_receipt()

@@ -19,7 +19,14 @@ from dipriv._registry import implementations
 from dipriv._tables import frames as tables
 from dipriv._tables.fitted_columns import FittedColumn
 from dipriv.errors import DiprivError, InputError
-from dipriv.guarantee.guarantee import Guarantee, check_epsilon
+from dipriv.guarantee.guarantee import (
+    AssumptionKind,
+    Guarantee,
+    Model,
+    Neighbouring,
+    PrivacyUnit,
+    UnitKind,
+)
 from dipriv.kernels import Kernel
 from dipriv.references import Independent
 from dipriv.references.protocol import PortableReference
@@ -27,15 +34,6 @@ from dipriv.release.fitting import FittedMechanism
 
 FORMAT = 3
 _READ_FORMATS = (2, 3)
-_SAID = {
-    "protects": "the owner of a record, from everyone else, the collector included",
-    "model": "local",
-    "unit": "one record",
-    "neighbours": "any two records",
-    "delta": 0.0,
-}
-"""What every exported promise says: a file that says it otherwise is not one of ours."""
-_ONCE = "the record is privatized once, where it is: each further release of it adds its ε"
 _TYPES: dict[str, type] = {
     "columns": tuple,
     "reference": PortableReference,
@@ -88,7 +86,7 @@ class LocalReference:
         return pa.Table.from_arrays(arrays, names=list(names))
 
 
-def save(path: str | Path, fitted: FittedMechanism, promise: Guarantee) -> None:
+def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> None:
     """Write a public reference. The caller has made sure that it is public."""
     content = {
         "format": FORMAT,
@@ -99,7 +97,7 @@ def save(path: str | Path, fitted: FittedMechanism, promise: Guarantee) -> None:
         "nulls_have_mass": fitted.nulls_have_mass,
         "declared": fitted.declared,
         "clips_infinities": fitted.clips_infinities,
-        "guarantee": promise,
+        "guarantee": guarantee,
     }
     write_atomic(Path(path), state.dump(content))
 
@@ -137,11 +135,11 @@ def read(data: bytes, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> L
             content["clips_infinities"] = content.pop("holds_infinities")
         if content.keys() != _TYPES.keys() or not all(_is_a(content[name], of) for name, of in _TYPES.items()):
             raise _not_ours()
-        promise = replace(content.pop("guarantee"), secure_randomness=seed is None)
+        guarantee = replace(content.pop("guarantee"), secure_randomness=seed is None)
         fitted = FittedMechanism(**content)
         _check_parts(fitted)
-        _check_promise(promise, fitted.kernel.epsilon)
-        return LocalReference(fitted, promise, seed)
+        _check_guarantee(guarantee, fitted.kernel.epsilon)
+        return LocalReference(fitted, guarantee, seed)
     except DiprivError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
@@ -169,11 +167,18 @@ def _check_parts(fitted: FittedMechanism) -> None:
         )
 
 
-def _check_promise(promise: Guarantee, spent: float) -> None:
-    """No less than what the kernel spends, about a record, and in our words."""
-    if not spent <= check_epsilon(promise.epsilon):
+def _check_guarantee(guarantee: Guarantee, spent: float) -> None:
+    """No less ε than the kernel spends, for any two records, and nothing that dipriv does not write."""
+    if not spent <= guarantee.epsilon:
         raise InputError("the file's kernel spends more than its guarantee says.", "Export it again.")
-    if any(getattr(promise, name) != said for name, said in _SAID.items()) or _ONCE not in promise.conditions:
+    is_local = (
+        guarantee.model is Model.LOCAL
+        and guarantee.unit == PrivacyUnit(UnitKind.RECORD)
+        and guarantee.neighbouring is Neighbouring.ANY_TWO
+        and guarantee.delta == 0
+        and guarantee.assumes(AssumptionKind.RECORD_RELEASED_ONCE)
+    )
+    if not is_local or guarantee.unprotected or guarantee.legacy:
         raise InputError(
             "the file's guarantee is not that of a record that is privatized by itself.", "Export it again."
         )

@@ -21,8 +21,8 @@ from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
 from dipriv.references.protocol import as_spec, by_name
 from dipriv.schema import Kind, Schema
+from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
-from dipriv.sources.privacy_unit import PrivacyUnit
 
 if TYPE_CHECKING:
     from dipriv.ledger import Ledger
@@ -99,7 +99,7 @@ class ReleaseOptions:
             raise InputError("rows_per_unit is given without a unit.", "Give unit, too, or leave rows_per_unit out.")
         if self.unit is not None and self.spec.source == "groups":
             raise InputError("a unit is given with a reference per group.", "Use one of them.")
-        _ = self.privacy_unit, self.kernel_spec
+        _ = self.contribution_bound, self.kernel_spec
         if self.dataset is not None and self.ledger is None:
             raise InputError(
                 "dataset is given without a ledger: the release would not be counted.",
@@ -134,17 +134,17 @@ class ReleaseOptions:
         return self.kernel
 
     @cached_property
-    def privacy_unit(self) -> PrivacyUnit | None:
+    def contribution_bound(self) -> ContributionBound | None:
         """Whose rows share ε, if not each row has its own."""
         if self.unit is None:
             return None
         most = DEFAULT_ROWS_PER_UNIT if self.rows_per_unit is None else self.rows_per_unit
-        return PrivacyUnit(self.unit, most)
+        return ContributionBound(self.unit, most)
 
     @property
     def row_epsilon(self) -> float:
         """The ε of one row: all of it, or its part of the unit's."""
-        return self.epsilon if self.privacy_unit is None else self.privacy_unit.row_epsilon(self.epsilon)
+        return self.epsilon if self.contribution_bound is None else self.contribution_bound.row_epsilon(self.epsilon)
 
     @property
     def uses_holdout(self) -> bool:

@@ -22,8 +22,8 @@ from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee import Guarantee
 from dipriv.release.accounting import LedgerSession, Receipt, fingerprint_request, open_ledger
 from dipriv.release.fitting import FitPlan, plan_fit
+from dipriv.release.make_guarantee import Origin, make_guarantee
 from dipriv.release.options import DEFAULT_HOLDOUT, ReleaseOptions
-from dipriv.release.promise import Origin, promise
 from dipriv.release.result import Release, ReleaseSecrets, RowCounts
 from dipriv.schema import Schema
 from dipriv.sources import read_table
@@ -122,7 +122,7 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
             )
         uses_holdout = options.uses_holdout and not source.releases_later
         split = _split(options, session, bits) if uses_holdout else None
-        selection = rows.select(split, options.privacy_unit, options.groups if uses_holdout else None, bits)
+        selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
         if uses_holdout:
             _check_sides(selection)
         learned_from, reference = _reference_rows(source, rows, selection, options, names, declared)
@@ -140,7 +140,7 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
         if spec.source != "private":
             fit_plan.fit(None, bits).check(rows.empty)
         origin = _origin(source, options, selection)
-        guarantee = promise(
+        guarantee = make_guarantee(
             spec,
             options.kernel_spec,
             fit_plan,
@@ -148,7 +148,7 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
             options.keep,
             epsilon=options.epsilon,
             secure=bits.secure,
-            unit=options.privacy_unit,
+            unit=options.contribution_bound,
             types_inferred=source.types_are_inferred,
             fitted_once=source.releases_later,
         )

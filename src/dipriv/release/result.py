@@ -178,4 +178,4 @@ class Release(Generic[Data]):
         return kept | {"fidelity": self.fidelity, "_secrets": None, "_receipt": None}
 
     def __repr__(self) -> str:
-        return f"Release({self.n_rows} rows, epsilon={self.guarantee.epsilon:g}, protects {self.guarantee.protects!r})"
+        return f"Release({self.n_rows} rows, {len(self.schema)} columns, epsilon={self.guarantee.epsilon:g})"

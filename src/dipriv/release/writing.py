@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import pyarrow as pa
 
 from dipriv._sinks import FileSink, FolderSink
 from dipriv._tables import frames
-from dipriv._version import __version__
 from dipriv.errors import InputError
+from dipriv.guarantee.sidecar import Sidecar
 from dipriv.release.result import Release, Written
 from dipriv.sources.spark import is_spark_frame
 from dipriv.sources.stream import ReleasedBatches
@@ -83,19 +82,24 @@ def _write(sink: FileSink, table: pa.Table) -> None:
         sink.write(batch)
 
 
+def sidecar_of(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> Sidecar:
+    """What the file beside an output says: nothing private is in it."""
+    return Sidecar(
+        release.guarantee,
+        rows_read=release.row_counts.read,
+        rows_dropped=release.row_counts.dropped,
+        rows_released=release.row_counts.released,
+        columns=column_kinds(release),
+        fidelity=release.fidelity,
+        dataset=release.dataset,
+        formulas=formulas or {},
+        formulas_escaped=escaped,
+    )
+
+
 def sidecar_text(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> str:
-    """The content of the file beside an output: nothing private is in it."""
-    plain: dict[str, Any] = {"formulas": {"texts": formulas, "escaped": escaped}} if formulas else {}
-    rows = release.row_counts
-    plain |= {
-        "dipriv": __version__,
-        "guarantee": release.guarantee.to_dict(),
-        "rows": {"read": rows.read, "cut": rows.dropped, "released": rows.released},
-        "columns": column_kinds(release),
-        "fidelity": {name: None if math.isnan(kept) else kept for name, kept in release.fidelity.items()},
-        "dataset": release.dataset,
-    }
-    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    """The content of the file beside an output."""
+    return json.dumps(sidecar_of(release, formulas, escaped).to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
 def column_kinds(release: Release[Any]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,16 +83,7 @@ def as_guarantee(guarantee: Guarantee | dict[str, Any] | None) -> Guarantee | No
     """The guarantee itself, or the one that `to_dict` wrote."""
     if guarantee is None or isinstance(guarantee, Guarantee):
         return guarantee
-    known = {field.name for field in fields(Guarantee)}
-    try:
-        plain = {name: value for name, value in guarantee.items() if name in known}
-        plain |= {"epsilon": float(plain["epsilon"]), "conditions": tuple(plain.get("conditions", ()))}
-        return Guarantee(**plain)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise InputError(
-            f"the guarantee is a {type(guarantee).__name__} that cannot be read.",
-            "Give release.guarantee, its to_dict(), or leave it out.",
-        ) from None
+    return Guarantee.from_dict(guarantee)
 
 
 def _check(before: tables.Table, after: tables.Table, names: list[str], target: str | None) -> None:

@@ -12,8 +12,8 @@ from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Column, Table
 from dipriv.sources._fingerprint import PrefixFingerprints
+from dipriv.sources.contribution_bound import ContributionBound, unit_keys
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.privacy_unit import PrivacyUnit, unit_keys
 from dipriv.sources.protocol import (
     CountableRows,
     CountedTables,
@@ -87,7 +87,7 @@ class TableRows:
         return [self.table.column(name) for name in names]
 
     def select(
-        self, split: Split | None, unit: PrivacyUnit | None, groups: GroupHoldout | None, bits: Bits
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
     ) -> RowSelection:
         rows = self.table.rows
         held = np.zeros(rows, dtype=bool)

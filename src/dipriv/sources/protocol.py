@@ -19,8 +19,8 @@ from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
+from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.privacy_unit import PrivacyUnit
 
 Counter: TypeAlias = Callable[[Table], list[Counts]]
 """Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter holds public things only."""
@@ -218,7 +218,7 @@ class Rows(Protocol[Data_co]):
         ...
 
     def select(
-        self, split: Split | None, unit: PrivacyUnit | None, groups: GroupHoldout | None, bits: Bits
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
     ) -> RowSelection:
         """Who is held out and released, by the split, the privacy unit or the groups."""
         ...

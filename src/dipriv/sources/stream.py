@@ -24,9 +24,9 @@ from dipriv.sources._blocks import block_digest, cut
 from dipriv.sources._errors import CellTypeError
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources.batches import batch_function, data_set, lazy_frame, parquet_files
+from dipriv.sources.contribution_bound import ContributionBound, unit_keys
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.privacy_unit import PrivacyUnit, unit_keys
 from dipriv.sources.protocol import (
     CountableRows,
     CountedTables,
@@ -158,7 +158,7 @@ class StreamedRows:
             raise self._changed(f"there are {position} rows now, {self.n_rows} at the first reading")
 
     def select(
-        self, split: Split | None, unit: PrivacyUnit | None, groups: GroupHoldout | None, bits: Bits
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
     ) -> RowSelection:
         if groups is not None:
             raise InternalError("a stream has no groups.", "This is a fault in dipriv: please report it.")

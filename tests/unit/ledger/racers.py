@@ -14,13 +14,13 @@ from collections.abc import Callable
 from sqlalchemy import create_engine
 
 from dipriv.errors import BudgetError, DiprivError
-from dipriv.guarantee.guarantee import Guarantee
+from dipriv.guarantee import Guarantee, ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger, ReleaseRequest
 
 PROCESSES = 20
 EPSILON = 0.3  # five of them are the budget below, and no more
 BUDGET = 1.5
-PROMISE = Guarantee(epsilon=EPSILON, protects="every row", kernel="laplace", reference="known law")
+PROMISE = Guarantee(EPSILON, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
 SHARE = 0.25
 KEY = bytes(range(32))
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import dipriv
 from dipriv.errors import BudgetError, LedgerError
+from dipriv.guarantee import Assumption, AssumptionKind, ReferenceFacts, ReferenceSource
 from dipriv.guarantee.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON
 from dipriv.ledger import Dataset, DatasetState, Ledger, ReleaseRequest, database
 from dipriv.ledger.values import as_name, check_name, exact, round_down, round_up
@@ -31,7 +32,7 @@ EPSILONS = st.floats(SMALLEST_EPSILON, LARGEST_EPSILON) | st.sampled_from([0.1, 
 
 
 def promise(epsilon: float = 1.0) -> dipriv.Guarantee:
-    return dipriv.Guarantee(epsilon=epsilon, protects="every row", kernel="laplace", reference="known law")
+    return dipriv.Guarantee(epsilon, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
 
 
 def spend(ledger: Ledger, name: str, epsilon: float) -> int:
@@ -323,11 +324,11 @@ def test_what_is_left_can_be_asked_for(
 
 
 def test_a_record_tells_the_release(ledger: Ledger) -> None:
-    said = dataclasses.replace(promise(0.5), conditions=("column 'ü\0\ud800' is public",))
+    said = dataclasses.replace(promise(0.5), assumptions=(Assumption(AssumptionKind.LABELS_PUBLIC, ("ü\0\ud800",)),))
     ledger.set_budget("people", 1.0)
     number = ledger.reserve("people", 0.5, said, output=f"/home/{SECRET}/people\ud800.csv")
     (record,) = ledger.records("people")
-    assert record.guarantee == said.to_dict()
+    assert record.guarantee == said
     assert (record.number, record.dataset, record.epsilon, record.rows) == (number, "people", 0.5, None)
     assert (record.state, record.finished, record.output) == ("reserved", None, "people?.csv")
     ledger.commit(number, rows=3)

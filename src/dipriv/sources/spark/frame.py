@@ -39,8 +39,8 @@ from dipriv._tables import frames
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
+from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.privacy_unit import PrivacyUnit
 from dipriv.sources.protocol import CountableRows, Counter, Labels, ReleaseJob, RowSelection, Scan, TableFingerprint
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
@@ -169,7 +169,7 @@ class SparkRows:
         return [self.empty.column(name) for name in names]
 
     def select(
-        self, split: Split | None, unit: PrivacyUnit | None, groups: GroupHoldout | None, bits: Bits
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
     ) -> SparkSelection:
         held = {} if split is None else self._held_rows(split)
         parts = self.layout.parts

@@ -20,10 +20,10 @@ from dipriv.sources.holdout import Split
 
 
 @dataclass(frozen=True)
-class PrivacyUnit:
+class ContributionBound:
     """The column that identifies the person (or other entity) a row belongs to, and the contribution bound.
 
-    >>> PrivacyUnit("person", 4).row_epsilon(1.0) * 4 <= 1.0
+    >>> ContributionBound("person", 4).row_epsilon(1.0) * 4 <= 1.0
     True
     """
 
@@ -57,7 +57,7 @@ class PrivacyUnit:
 
 
 def unit_keys(
-    unit: PrivacyUnit, table: Table, bits: Bits, first: int = 0
+    unit: ContributionBound, table: Table, bits: Bits, first: int = 0
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """A keyed number for each row's unit, and one for the row itself."""
     keys = Split.new(by=unit.column, bits=bits.child("persons")).scores(table)
