@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -22,10 +21,11 @@ from dipriv._tables import frames as tables
 from dipriv._tables.arrow import distinct_labels
 from dipriv.errors import DiprivError
 from dipriv.guarantee import ReferenceFacts, ReferenceSource
-from dipriv.guarantee.sidecar import NOTE, read_sidecar
+from dipriv.guarantee.sidecar import SIDECAR_SUFFIX, read_sidecar
 from dipriv.ledger import Ledger
-from dipriv.sources.batches import open_source
-from dipriv.sources.files import Source
+from dipriv.sources._formats import format_named
+from dipriv.sources.batches import parquet_files
+from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
 from fuzz import references, seeds, whole
 from fuzz.mutate import NUMBERS, TEXTS, any_value, mutate_bytes, mutate_plain
@@ -98,7 +98,7 @@ class Folder:
         home.mkdir(parents=True)
         for number, content in enumerate(contents):
             (home / f"{number}.parquet").write_bytes(content)
-        source = open_source(self.place)
+        source = parquet_files(str(self.place))
         _numbers(tables.read(pa.Table.from_batches(source.batches(source.schema.names), source.schema)))
 
 
@@ -170,7 +170,7 @@ class Note:
         return mutate_bytes(rng, text) if rng.random() < 0.3 else text
 
     def run(self, case: bytes) -> None:
-        Path(f"{self.released}{NOTE}").write_bytes(case)
+        Path(f"{self.released}{SIDECAR_SUFFIX}").write_bytes(case)
         if (found := read_sidecar(self.released)) is not None:
             str(found.guarantee), json.dumps(found.to_dict(), allow_nan=False)
 
@@ -250,11 +250,11 @@ _MAKERS: dict[str, Callable[[Path], Target]] = {
 NAMES = tuple(_MAKERS)
 
 
-def _source(name: str, format: Any, content: bytes) -> Source:
-    return Source(name, format, buffer=pa.py_buffer(content), types=MappingProxyType({}))
+def _source(name: str, format: Any, content: bytes) -> File:
+    return File(name, format_named(format), buffer=pa.py_buffer(content))
 
 
-def _use(source: Source) -> None:
+def _use(source: File) -> None:
     _numbers(tables.read(source.read()))
 
 

@@ -186,7 +186,7 @@ def registered(name: str, spec: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        del protocol._SPECS[name]
+        del protocol._specs._classes[name]
 
 
 def test_names_stand_for_specs() -> None:

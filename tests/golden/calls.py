@@ -7,7 +7,7 @@ is called now.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +20,7 @@ import dipriv
 from dipriv import kernels, references
 from dipriv._tables import frames
 from dipriv.cli import app
-from dipriv.guarantee import wording
-from dipriv.guarantee.sidecar import read_sidecar
+from dipriv.guarantee.sidecar import Sidecar, read_sidecar
 from dipriv.ledger import Ledger, Record
 from tests import spark_support
 
@@ -174,32 +173,11 @@ def promise_in(record: Record) -> dipriv.Guarantee:
     return record.guarantee
 
 
-@dataclass(frozen=True)
-class Note:
-    """What the note beside a released file says."""
-
-    epsilon: float
-    facts: dict[str, Any]
-    conditions: Sequence[str]
-    fidelity: Mapping[str, float]
-
-
-def note_beside(released: Path) -> Note:
-    """Read the note beside a released file."""
-    sidecar = read_sidecar(released)
-    assert sidecar is not None
-    guarantee = sidecar.guarantee
-    facts = {
-        "protects": wording.protects(guarantee),
-        "kernel": guarantee.kernel,
-        "reference": wording.reference(guarantee),
-        "secure_randomness": guarantee.secure_randomness,
-        "model": guarantee.model.value,
-        "unit": wording.unit_name(guarantee.unit),
-        "neighbours": guarantee.neighbouring.value,
-        "delta": guarantee.delta,
-    }
-    return Note(guarantee.epsilon, facts, list(wording.assumptions(guarantee)), sidecar.fidelity)
+def sidecar_beside(released: Path) -> Sidecar:
+    """Read the sidecar beside a released file."""
+    found = read_sidecar(released)
+    assert found is not None
+    return found
 
 
 def _named(**options: Any) -> dict[str, Any]:

@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dipriv.release.publish import Request, publish
 
+import dipriv
+from dipriv._sinks import FileSink
 from dipriv._tables.arrow import distinct_labels
 from dipriv.errors import InputError
 from dipriv.ledger import Ledger
 from dipriv.sources import _untrusted as foreign
 from dipriv.sources import files
-from dipriv.sources.batches import open_source
-from dipriv.sources.files import Sink, Source
+from dipriv.sources.batches import parquet_files
+from dipriv.sources.files import File, FileBatches
 from tests.security.support import little
 
 
@@ -33,7 +34,7 @@ def arrow_file(table: pa.Table | pa.RecordBatch) -> bytes:
 
 def reading(tmp_path: Path, name: str, content: bytes) -> Callable[[], Any]:
     (tmp_path / name).write_bytes(content)
-    return lambda: Source.open(tmp_path / name).read()
+    return lambda: File.at(tmp_path / name).read()
 
 
 def test_arrow_files_that_point_outside_of_themselves(tmp_path: Path) -> None:
@@ -92,9 +93,9 @@ def test_parquet_texts_that_unfold_are_read_in_few_rows(tmp_path: Path, monkeypa
     pq.write_table(pa.table({"x": label}), tmp_path / "t.parquet", store_schema=False)
     assert (tmp_path / "t.parquet").stat().st_size < 1 << 18  # and 32 GB of text
     monkeypatch.setattr(foreign, "BATCH_TEXT", 1 << 23)
-    batch = next(Source.open(tmp_path / "t.parquet").batches())
+    batch = next(FileBatches.of(File.at(tmp_path / "t.parquet")).batches(["x"]))
     assert batch.num_rows == 8
-    batch = next(open_source(tmp_path / "t.parquet").batches(["x"]))
+    batch = next(parquet_files(str(tmp_path / "t.parquet")).batches(["x"]))
     assert batch.num_rows == 8
 
 
@@ -103,7 +104,7 @@ def test_parquet_folders_with_text_that_is_none(tmp_path: Path) -> None:
     broken = pa.Array.from_buffers(pa.large_string(), 2, bytes_.buffers())
     pq.write_table(pa.table({"x": pa.array(["a", "b"], pa.large_string())}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"x": broken}), tmp_path / "1.parquet")
-    batches = open_source(tmp_path).batches(["x"])
+    batches = parquet_files(str(tmp_path)).batches(["x"])
     assert next(batches)["x"].to_pylist() == ["a", "b"]
     with pytest.raises(InputError, match="cannot be read"):
         next(batches)
@@ -115,7 +116,7 @@ def test_parquet_folders_with_a_name_that_is_no_text(tmp_path: Path) -> None:
         file = tmp_path / f"{number}.parquet"
         file.write_bytes(file.read_bytes().replace(b"abcd", name))
     with pytest.raises(InputError, match=r"cannot be read \(UnicodeDecodeError\)"):
-        open_source(tmp_path)
+        parquet_files(str(tmp_path))
 
 
 def test_labels_are_told_apart_without_unfolding_them() -> None:
@@ -131,18 +132,18 @@ def test_more_than_memory_is_not_read_at_once(tmp_path: Path, monkeypatch: pytes
     pq.write_table(pa.table({"x": np.arange(10_000)}), tmp_path / "t.parquet")
     monkeypatch.setattr(files, "memory", lambda: 1000)
     with pytest.raises(InputError, match="does not fit the memory"):
-        Source.open(tmp_path / "t.parquet").read()
+        File.at(tmp_path / "t.parquet").read()
 
 
 def test_a_packed_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sink.open(tmp_path / "t.arrow.gz") as sink:
+    with FileSink.at(tmp_path / "t.arrow.gz") as sink:
         sink.write(pa.record_batch({"x": np.zeros(1_000_000)}))
-        sink.publish()
+        sink.commit()
     assert (tmp_path / "t.arrow.gz").stat().st_size < 20_000
-    assert Source.open(tmp_path / "t.arrow.gz").read().num_rows == 1_000_000
+    assert File.at(tmp_path / "t.arrow.gz").read().num_rows == 1_000_000
     monkeypatch.setattr(files, "LARGEST_UNPACKED", 1_000_000)
     with pytest.raises(InputError, match="unpacks to more than"):
-        Source.open(tmp_path / "t.arrow.gz").read()
+        File.at(tmp_path / "t.arrow.gz").read()
 
 
 @pytest.mark.parametrize("head", ["a" + ",a" * 20_000, '"a\nb"' + ",a" * 20_000, "\r\n" + ",a" * 20_000])
@@ -163,18 +164,19 @@ def test_a_type_that_the_format_cannot_hold_is_refused_before_anything_is_spent(
     table = pa.table({"age": np.arange(500) % 50, "kept": pa.array([[1, 2]] * 500)})
     pq.write_table(table, tmp_path / "in.parquet")
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        request = Request(1.0, keep=("kept",), ledger=ledger, dataset="people")
         with pytest.raises(InputError, match="'kept' has a type that csv files cannot hold"):
-            publish(request, Source.open(tmp_path / "in.parquet"), Sink.open(tmp_path / "out.csv"), lambda *_: None)
+            dipriv.privatize_file(
+                tmp_path / "in.parquet", tmp_path / "out.csv", 1.0, keep=("kept",), ledger=ledger, dataset="people"
+            )
         assert ledger.datasets() == []
 
 
 @pytest.mark.parametrize("values", [[1, None, 3], ["a", None, "b"], [True, None], [0.5, None]])
 def test_a_null_that_is_alone_in_its_line_is_a_row(values: list[Any], tmp_path: Path) -> None:
-    with Sink.open(tmp_path / "t.csv") as sink:
+    with FileSink.at(tmp_path / "t.csv") as sink:
         for part in (values[:1], values, values[:1]):
             sink.write(pa.record_batch({"x": pa.array(part, pa.array(values).type)}))
-        sink.publish()
-    found = Source.open(tmp_path / "t.csv").read()["x"].to_pylist()
+        sink.commit()
+    found = File.at(tmp_path / "t.csv").read()["x"].to_pylist()
     expected = [values[0], *values, values[0]]
     assert [None if value == "" else value for value in found] == expected

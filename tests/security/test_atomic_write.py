@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv._atomic_write import create, write_atomic
+from dipriv._atomic_write import create, write_atomic, write_text
+from dipriv._sinks import FileSink
 from dipriv.cli import app
 from dipriv.errors import InputError
+from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
 from dipriv.ledger import Ledger
 from dipriv.release import local
-from dipriv.sources import files
-from dipriv.sources.files import NOTE, Sink
 
 
 def released(tmp_path: Path) -> pa.RecordBatch:
@@ -33,10 +33,10 @@ def test_an_output_is_never_written_through_a_link(there: bool, tmp_path: Path) 
         target.write_text("mine", encoding="utf-8")
     link.symlink_to(target)
     with pytest.raises(InputError, match="exists"):
-        Sink.open(link)
-    with Sink.open(link, force=True) as sink:
+        FileSink.at(link)
+    with FileSink.at(link, force=True) as sink:
         sink.write(released(tmp_path))
-        sink.publish()
+        sink.commit()
     assert not link.is_symlink()
     assert link.read_text(encoding="utf-8") == '"x"\n1\n2\n'
     assert target.exists() == there
@@ -46,11 +46,11 @@ def test_an_output_is_never_written_through_a_link(there: bool, tmp_path: Path) 
 
 def test_a_link_that_appears_meanwhile_is_not_written_through(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "out.csv"
-    with Sink.open(link) as sink:
+    with FileSink.at(link) as sink:
         sink.write(released(tmp_path))
         link.symlink_to(target)
         with pytest.raises(InputError, match="File exists"):
-            sink.publish()
+            sink.commit()
     assert not target.exists()
 
 
@@ -68,7 +68,7 @@ def test_exports_schemas_and_notes_replace_links(tmp_path: Path, exported: dict[
     writers: tuple[Callable[[Path], None], ...] = (
         lambda path: local.save(path, loaded.fitted, loaded.guarantee),
         dipriv.Schema({"a": dipriv.Continuous()}).save,
-        lambda path: files.write_text(path, "text"),
+        lambda path: write_text(path, "text"),
         lambda path: write_atomic(path, b"bytes"),
     )
     for number, write in enumerate(writers):
@@ -83,10 +83,10 @@ def test_exports_schemas_and_notes_replace_links(tmp_path: Path, exported: dict[
 
 def test_a_name_too_long_for_its_note_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too long by"):
-        Sink.open(tmp_path / f"{'x' * 230}.csv")
-    (tmp_path / f"t.csv{NOTE}").mkdir()
+        FileSink.at(tmp_path / f"{'x' * 230}.csv")
+    (tmp_path / f"t.csv{SIDECAR_SUFFIX}").mkdir()
     with pytest.raises(InputError, match="is a folder; a note"):
-        Sink.open(tmp_path / "t.csv")
+        FileSink.at(tmp_path / "t.csv")
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def test_what_holds_secrets_is_for_its_owner_alone(mask: int, before: int | None
 
 def test_what_is_published_is_as_open_as_the_umask_says(tmp_path: Path) -> None:
     for mask, expected in ((0o022, 0o644), (0o077, 0o600)):
-        with umask(mask), Sink.open(tmp_path / f"{mask}.csv") as sink:
+        with umask(mask), FileSink.at(tmp_path / f"{mask}.csv") as sink:
             sink.write(released(tmp_path))
-            sink.publish()
+            sink.commit()
         assert mode(tmp_path / f"{mask}.csv") == expected

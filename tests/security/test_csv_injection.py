@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from dipriv._sinks import FileSink
 from dipriv._sinks.csv_injection import formulas_in
 from dipriv.cli import app
-from dipriv.sources.files import NOTE, Sink, Source
+from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
+from dipriv.sources.files import File
 
 CELLS = [
     "=1+1",
@@ -35,11 +37,11 @@ CELLS = [
 RUN = CELLS[:8]
 
 
-def write_csv(path: Path, table: pa.Table, *, escape: bool) -> Sink:
-    with Sink.open(path, force=True, escape_formulas=escape) as sink:
+def write_csv(path: Path, table: pa.Table, *, escape: bool) -> FileSink:
+    with FileSink.at(path, force=True, escape_formulas=escape) as sink:
         for batch in table.to_batches(max_chunksize=5):
             sink.write(batch)
-        sink.publish()
+        sink.commit()
     return sink
 
 
@@ -53,10 +55,10 @@ def test_formulas_are_counted_and_escaped_if_asked_for(ending: str, of: pa.DataT
     path = tmp_path / f"t.{ending}"
     plain = write_csv(path, table, escape=False)
     assert dict(plain.formulas) == {"=x": len(RUN) + 1}  # and its name
-    found = Source.open(path).read()
+    found = File.at(path).read()
     assert found["=x"].to_pylist() == [cell or "" for cell in CELLS]  # the data is the same
     write_csv(path, table, escape=True)
-    found = Source.open(path).read()
+    found = File.at(path).read()
     assert found.column_names == ["'=x", "n"]
     assert found["'=x"].to_pylist() == [f"'{cell}" if cell in RUN else cell or "" for cell in CELLS]
     assert found["n"].to_pylist() == [-1.5] * len(CELLS)
@@ -77,12 +79,12 @@ def test_the_command_warns_of_formulas_and_escapes_them(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "Column 'said'" in done.stderr
     assert "--escape-formulas" in done.stderr
-    note = json.loads((tmp_path / f"out.csv{NOTE}").read_text(encoding="utf-8"))
+    note = json.loads((tmp_path / f"out.csv{SIDECAR_SUFFIX}").read_text(encoding="utf-8"))
     assert note["formulas"]["escaped"] is False
-    labels = set(Source.open(tmp_path / "out.csv").read()["said"].to_pylist())
+    labels = set(File.at(tmp_path / "out.csv").read()["said"].to_pylist())
     assert labels == {"=1+1", "yes"}
     done = CliRunner().invoke(app, [*told, str(tmp_path / "out.csv"), "--escape-formulas"])
     assert "Column 'said'" not in done.stderr
-    assert set(Source.open(tmp_path / "out.csv").read()["said"].to_pylist()) == {"'=1+1", "yes"}
+    assert set(File.at(tmp_path / "out.csv").read()["said"].to_pylist()) == {"'=1+1", "yes"}
     done = CliRunner().invoke(app, [*told, str(tmp_path / "out.parquet"), "--escape-formulas"])
     assert done.exit_code == 2

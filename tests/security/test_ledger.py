@@ -9,6 +9,7 @@ import pytest
 
 import dipriv
 from dipriv.errors import LedgerError
+from dipriv.guarantee import ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger
 from tests.security.support import little
 
@@ -16,7 +17,7 @@ from tests.security.support import little
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     place = tmp_path / "ledger.db"
-    promise = dipriv.Guarantee(epsilon=0.5, protects="every row", kernel="laplace", reference="known law")
+    promise = dipriv.Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
     with Ledger.open(place) as ledger:
         ledger.set_budget("people", 3.0)
         ledger.commit(ledger.reserve("people", 0.5, promise), 1)

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dipriv.release.publish import Request, publish
 
-from dipriv.guarantee.sidecar import read_note
-from dipriv.sources.files import NOTE, Sink, Source
+import dipriv
+from dipriv.guarantee.sidecar import SIDECAR_SUFFIX, read_sidecar
 
 NOTES = [
     b"[" * 100_000,
@@ -25,17 +24,23 @@ NOTES = [
     b'{"guarantee": {"epsilon": 1.0, "protects": "", "kernel": "", "reference": "", "delta": "0"}}',
     b'{"guarantee": {"epsilon": 1.0, "protects": "", "kernel": "", "reference": "", "conditions": [[]]}}',
     b'{"fidelity": [1]}',
+    b'{"format": 2, "guarantee": {}}',
+    b'{"format": 3}',
+    b'{"format": true}',
 ]
 
 
 @pytest.mark.parametrize("content", NOTES, ids=lambda content: content[:30].decode("latin-1"))
 def test_notes_that_say_nothing(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / f"t.csv{NOTE}").write_bytes(content)
-    assert read_note(tmp_path / "t.csv") == (None, {})
+    (tmp_path / f"t.csv{SIDECAR_SUFFIX}").write_bytes(content)
+    assert read_sidecar(tmp_path / "t.csv") is None
 
 
 def test_a_note_is_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"age": np.arange(500) % 50}), tmp_path / "in.parquet")
-    done = publish(Request(1.0), Source.open(tmp_path / "in.parquet"), Sink.open(tmp_path / "out.csv"), lambda *_: None)
-    assert read_note(tmp_path / "out.csv") == (done.guarantee, done.fidelity)
-    assert read_note(tmp_path / "other.csv") == (None, {})
+    release = dipriv.privatize_file(tmp_path / "in.parquet", tmp_path / "out.csv", 1.0)
+    found = read_sidecar(tmp_path / "out.csv")
+    assert found is not None
+    assert (found.guarantee, found.fidelity) == (release.guarantee, release.fidelity)
+    assert (found.rows_read, found.rows_dropped, found.rows_released) == (500, 0, 500)
+    assert read_sidecar(tmp_path / "other.csv") is None

@@ -65,7 +65,7 @@ def bound(sd: float, n: int, drawn: int | None, tests: int = 1) -> float:
     return float(stats.norm.isf(ALARM / 2 / tests)) * sd * math.sqrt(1 / n + (1 / drawn if drawn else 0))
 
 
-def fitted_of(release: dipriv.Release) -> FittedMechanism:
+def fitted_of(release: dipriv.Release[Any]) -> FittedMechanism:
     assert release.secrets.mechanism is not None
     return release.secrets.mechanism
 
@@ -348,7 +348,7 @@ def test_measures_of_cells() -> None:
 
 def test_a_release_without_a_mechanism_promises_nothing() -> None:
     release = dipriv.privatize(FRAME[["real"]], 1.0, kernel="laplace", seed=1)
-    assert dipriv.Release(release.data, release.guarantee, release.schema, release.secrets.released).fidelity == {}
+    assert dipriv.Release(release.data, release.guarantee, release.schema, release.row_counts).fidelity == {}
 
 
 # attenuation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -15,11 +15,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from scipy import stats
 
 import dipriv
 from dipriv._random.bits import Bits, source
+from dipriv._sinks import FileSink
 from dipriv._tables import frames as tables
 from dipriv.codecs import BinnedCodec, LevelsCodec
 from dipriv.errors import BudgetError, DisclosureError, InputError, SchemaError
@@ -31,7 +31,7 @@ from dipriv.references._learning.domain import Domain, domain_of
 from dipriv.references._learning.learn import LearnedNetwork, learn
 from dipriv.release import fitting
 from dipriv.schema import Categorical, Continuous, Discrete
-from dipriv.sources.files import Sink, Source
+from dipriv.sources.files import File, FileBatches
 from dipriv.sources.protocol import CountableRows, CountedTables
 from tests.support import ALARM, bits
 from tests.unit.refusal import refused
@@ -220,7 +220,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     assert release.guarantee.reference.rows == held
     assert release.secrets.split is not None
     again = dipriv.privatize(frame, 1.0, split=release.secrets.split, seed=2)
-    assert again.rows.tolist() == release.rows.tolist()
+    assert again.secrets.row_positions.tolist() == release.secrets.row_positions.tolist()
     assert set(release.data.index) == set(frame.index[release.secrets.released])
 
 
@@ -399,7 +399,7 @@ def neighbour(column: str, name: str) -> pd.DataFrame:
 
 
 @cache
-def usual_release(column: str, seed: int) -> dipriv.Release:
+def usual_release(column: str, seed: int) -> dipriv.Release[Any]:
     return dipriv.privatize(base()[[column]], 1.0, seed=seed)
 
 
@@ -539,17 +539,15 @@ def test_the_cells_of_neighbouring_tables_have_nearly_the_same_law(column: str, 
 
 def run(
     folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any
-) -> ReleasedTable:
+) -> dipriv.Release[Any]:
     file = folder / name
     if not file.exists():
-        with Sink.open(file) as sink:
+        with FileSink.at(file) as sink:
             for batch in table.to_batches(max_chunksize=asked.pop("batch", 400)):
                 sink.write(batch)
-            sink.publish()
+            sink.commit()
     asked.pop("batch", None)
-    return publish(
-        Request(**{"epsilon": 1.0, **asked}), Source.open(file), Sink.open(folder / out, force=True), lambda *_: None
-    )
+    return dipriv.privatize_file(file, folder / out, asked.pop("epsilon", 1.0), force=True, **asked)
 
 
 def plain(rows: int = N) -> pa.Table:
@@ -576,7 +574,7 @@ def plain(rows: int = N) -> pa.Table:
 )
 def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, options: dict[str, Any], tmp_path: Path) -> None:
     done = run(tmp_path, plain(), f"in.{extension}", f"out.{extension}", seed=7, **options)
-    released = Source.open(tmp_path / f"out.{extension}").read()
+    released = File.at(tmp_path / f"out.{extension}").read()
     own = dict(options)
     reference = Private(own.pop("target", None))
     same = dipriv.privatize(plain(), 1.0, reference=reference, seed=7, **own)
@@ -585,9 +583,9 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, options: dic
         assert released.to_pydict() == same_data.to_pydict()
     else:
         assert released.equals(same.data)
-    extra = (TYPES_READ,) if extension.startswith("csv") else ()
+    extra = (Assumption(AssumptionKind.FILE_TYPES_PUBLIC),) if extension.startswith("csv") else ()
     assert done.guarantee == replace(same.guarantee, assumptions=(*same.guarantee.assumptions, *extra))
-    assert (done.rows, done.released) == (N, len(same.rows))
+    assert (done.row_counts.read, done.n_rows) == (N, same.n_rows)
 
 
 @pytest.mark.parametrize("batch", [23, 100_000])
@@ -595,20 +593,20 @@ def test_batches_do_not_matter(batch: int, tmp_path: Path) -> None:
     table = plain(300)
     run(tmp_path, table, "in.arrow", "out.arrow", seed=3, batch=batch)
     expected = dipriv.privatize(table, 1.0, seed=3).data
-    assert Source.open(tmp_path / "out.arrow").read().equals(expected)
+    assert File.at(tmp_path / "out.arrow").read().equals(expected)
 
 
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts how often a file is read."""
     count = [0]
-    real = Source.batches
+    real = FileBatches.batches
 
-    def counted(source: Source) -> Iterator[pa.RecordBatch]:
+    def counted(source: FileBatches, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         count[0] += 1
-        return real(source)
+        return real(source, names)
 
-    monkeypatch.setattr(Source, "batches", counted)
+    monkeypatch.setattr(FileBatches, "batches", counted)
     return count
 
 
@@ -634,7 +632,7 @@ def test_infinite_numbers_in_a_file_are_no_error(tmp_path: Path) -> None:
     table = pa.table({"x": np.append(np.random.default_rng(1).normal(size=500), [np.inf, -np.inf, np.nan])})
     for extension in ("parquet", "csv"):
         run(tmp_path, table, f"in.{extension}", f"out.{extension}")
-        released = Source.open(tmp_path / f"out.{extension}").read()["x"].to_pylist()
+        released = File.at(tmp_path / f"out.{extension}").read()["x"].to_pylist()
         assert len(released) == 503
         assert all(value is None or abs(value) < 1e6 or value != value for value in released)
 
@@ -644,8 +642,8 @@ def test_a_note_beside_the_file_has_no_value(tmp_path: Path) -> None:
     text = (tmp_path / "out.parquet.dipriv.json").read_text(encoding="utf-8")
     assert str(MARKER) not in text
     assert "Köln" not in text
-    assert done.columns["city"] == "categorical"
-    assert done.columns["age"] == "discrete"
+    assert done.schema["city"].name == "categorical"
+    assert done.schema["age"].name == "discrete"
 
 
 # ---- where the data is ----

@@ -50,13 +50,13 @@ def survey(seed: int, rows: int = ROWS) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def pair() -> tuple[pd.DataFrame, dipriv.Release]:
+def pair() -> tuple[pd.DataFrame, dipriv.Release[Any]]:
     table = survey(1)
     return table, dipriv.privatize(table, 3.0, reference="holdout", seed=2)
 
 
 @pytest.fixture(scope="module")
-def compared(pair: tuple[pd.DataFrame, dipriv.Release]) -> Comparison:
+def compared(pair: tuple[pd.DataFrame, dipriv.Release[Any]]) -> Comparison:
     table, release = pair
     return compare(
         table,
@@ -85,7 +85,7 @@ def of_line(lines: Any, name: str) -> tuple[float, float]:
 
 
 def test_moments_and_quantiles_are_those_of_numpy(
-    pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison
+    pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison
 ) -> None:
     table, release = pair
     for name in (COLUMN, "pay", "age"):
@@ -106,7 +106,7 @@ def test_moments_and_quantiles_are_those_of_numpy(
     assert of_line(whole, "50%")[0] == median  # many rows hold it: it is shown as it is
 
 
-def test_distances_are_those_of_scipy(pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison) -> None:
+def test_distances_are_those_of_scipy(pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison) -> None:
     table, release = pair
     for name in (COLUMN, "pay", "age", "children"):
         one, two = (frame[name].dropna().to_numpy(np.float64) for frame in (table, release.data))
@@ -152,7 +152,7 @@ def test_samples_of_one_law_look_like_sampling_and_a_shift_does_not() -> None:
 
 
 def test_levels_are_the_shares_of_the_most_frequent_labels(
-    pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison
+    pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison
 ) -> None:
     table, release = pair
     for name, labels in (("town", ["Bern", LABEL, "a\nb", "$x_1$"]), ("children", ["0", "1", "2", "3"])):
@@ -178,7 +178,7 @@ def test_rare_and_further_labels_are_other() -> None:
 
 
 def test_a_histogram_has_the_shares_of_its_bins(
-    pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison
+    pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison
 ) -> None:
     table, release = pair
     drawn = column(compared, COLUMN).histogram
@@ -195,7 +195,9 @@ def test_a_histogram_has_the_shares_of_its_bins(
     assert [chart.axis for chart in axes if chart is not None] == ["log", "asinh"]
 
 
-def test_tails_stop_where_five_rows_are_left(compared: Comparison, pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
+def test_tails_stop_where_five_rows_are_left(
+    compared: Comparison, pair: tuple[pd.DataFrame, dipriv.Release[Any]]
+) -> None:
     tails, values = column(compared, COLUMN).tails, pair[0][COLUMN].to_numpy()
     assert tails is not None
     for point, share in zip(tails.points, tails.before, strict=True):
@@ -213,7 +215,7 @@ def test_a_value_that_most_rows_hold_is_listed_and_not_drawn() -> None:
     assert sum(facts.histogram.before) < 0.35
 
 
-def test_dependence_is_that_of_scipy(pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison) -> None:
+def test_dependence_is_that_of_scipy(pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison) -> None:
     table, release = pair
     assert compared.dependence is not None
     ranks, bins = compared.dependence.maps
@@ -282,7 +284,7 @@ def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
 
 
 def test_agreement_counts_rows_with_the_same_label(
-    pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison
+    pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison
 ) -> None:
     table, release = pair
     found = column(compared, "town").fidelity[0]
@@ -291,7 +293,7 @@ def test_agreement_counts_rows_with_the_same_label(
     assert found.value == pytest.approx(cohen_kappa_score(before, after))
 
 
-def test_rows_are_paired_only_if_known(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
+def test_rows_are_paired_only_if_known(pair: tuple[pd.DataFrame, dipriv.Release[Any]]) -> None:
     table, release = pair
     unknown = compare(table[["age"]], release.data[["age"]])
     assert not unknown.paired
@@ -303,7 +305,7 @@ def test_rows_are_paired_only_if_known(pair: tuple[pd.DataFrame, dipriv.Release]
     assert compare(table[["age"]], table[["age"]].iloc[mixed]).columns[0].fidelity[0].value < 0.5  # control
 
 
-def test_a_column_passed_through_is_said_and_gets_no_budget(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
+def test_a_column_passed_through_is_said_and_gets_no_budget(pair: tuple[pd.DataFrame, dipriv.Release[Any]]) -> None:
     table, release = pair
     kept = release.data.assign(pay=table["pay"].to_numpy()[release.secrets.row_positions])
     expected = {name: value for name, value in release.fidelity.items() if name != "pay"}
@@ -316,7 +318,7 @@ def test_a_column_passed_through_is_said_and_gets_no_budget(pair: tuple[pd.DataF
 # --- the regression ---
 
 
-def test_the_regression_is_that_of_statsmodels(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
+def test_the_regression_is_that_of_statsmodels(pair: tuple[pd.DataFrame, dipriv.Release[Any]]) -> None:
     from statsmodels.api import OLS, add_constant
 
     table, release = pair
@@ -334,7 +336,9 @@ def test_the_regression_is_that_of_statsmodels(pair: tuple[pd.DataFrame, dipriv.
     assert found.inside == sum(c.before.low <= c.after.value <= c.before.high for c in found.coefficients)
 
 
-def test_two_labels_are_a_logistic_regression(pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison) -> None:
+def test_two_labels_are_a_logistic_regression(
+    pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison
+) -> None:
     from statsmodels.discrete.discrete_model import Logit
 
     found = compared.downstream
@@ -466,7 +470,7 @@ def test_names_and_labels_are_escaped(page: str) -> None:
 
 
 def test_the_page_says_first_that_it_is_private_and_what_is_promised(
-    page: str, pair: tuple[pd.DataFrame, dipriv.Release]
+    page: str, pair: tuple[pd.DataFrame, dipriv.Release[Any]]
 ) -> None:
     text = " ".join("".join(parsed(page).texts[2:]).split())
     assert "Contains statistics of the private data; do not publish." in text
@@ -520,7 +524,7 @@ def test_nothing_about_the_rows_is_in_a_repr(compared: Comparison) -> None:
 
 @pytest.mark.slow
 def test_the_same_tables_give_the_same_bytes(
-    pair: tuple[pd.DataFrame, dipriv.Release], compared: Comparison, page: str
+    pair: tuple[pd.DataFrame, dipriv.Release[Any]], compared: Comparison, page: str
 ) -> None:
     import matplotlib as mpl
 
@@ -544,7 +548,7 @@ def test_the_same_tables_give_the_same_bytes(
     assert column(other, "age").moments == column(compared, "age").moments
 
 
-def test_all_libraries_give_the_same_report(pair: tuple[pd.DataFrame, dipriv.Release]) -> None:
+def test_all_libraries_give_the_same_report(pair: tuple[pd.DataFrame, dipriv.Release[Any]]) -> None:
     names = ["pay", "age", "since", "town", "works"]
     table, released = pair[0][names], pair[1].data[names]
     facts = []

@@ -431,7 +431,11 @@ def test_columns_that_pass_through_are_not_attacked() -> None:
 def test_tables_at_the_edge(table: pa.Table, how: str) -> None:
     given = set_up(table, PROCEDURES[how], 1)
     reported: list[tuple[str, float]] = []
-    found = run_attacks(given, 1.0, seed=1, progress=lambda what, share: reported.append((what, share)))
+
+    def report(what: str, done: float, total: float | None) -> None:
+        reported.append((what, done / (total or 1)))
+
+    found = run_attacks(given, 1.0, seed=1, progress=report)
     assert reported[-1] == ("attacking", 1.0)
     assert len({attack.name for attack in found}) == len(found)
     for attack in found:

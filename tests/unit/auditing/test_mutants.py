@@ -15,6 +15,7 @@ from research.audit_standard import KERNELS, one_column, several_columns
 
 import dipriv
 from dipriv._arrays import Words
+from dipriv._progress import no_progress
 from dipriv._random.bits import Bits, Draws, Seed
 from dipriv._tables import fitted_columns as columns
 from dipriv._tables import frames as tables
@@ -116,7 +117,7 @@ def same_bits_for_every_batch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         FittedMechanism,
         "release",
-        lambda self, table, keep, bits, progress=False, first=0: sound(self, table, keep, bits, progress, 0),
+        lambda self, table, keep, bits, first=0, progress=no_progress: sound(self, table, keep, bits, 0, progress),
     )
 
 

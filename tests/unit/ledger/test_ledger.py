@@ -24,7 +24,7 @@ from dipriv.guarantee import Assumption, AssumptionKind, ReferenceFacts, Referen
 from dipriv.guarantee.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON
 from dipriv.ledger import Dataset, DatasetState, Ledger, ReleaseRequest, database
 from dipriv.ledger.values import as_name, check_name, exact, round_down, round_up
-from dipriv.release.accounting import Account
+from dipriv.release.accounting import LedgerSession
 from tests.unit.postgres import Server
 from tests.unit.refusal import SECRET, refused
 
@@ -45,17 +45,17 @@ def table(
     name: str | None = None,
     suggestion: str | None = None,
     after: tuple[bytes, ...] = (),
-) -> Account:
+) -> LedgerSession:
     """A table of this content, as `identify` looks it up; its first rows are those of `after`."""
     known = ledger.preview(name=name, fingerprint=content, suggestion=suggestion)
-    return Account(ledger, known, ReleaseRequest(known.name, content, len(after) + 1, frozenset(after)))
+    return LedgerSession(ledger, known, ReleaseRequest(known.name, content, len(after) + 1, frozenset(after)))
 
 
-def enter(session: Account, epsilon: float = 1.0) -> int:
-    return session.ledger.reserve(session.entry, epsilon, promise(epsilon))
+def enter(session: LedgerSession, epsilon: float = 1.0) -> int:
+    return session.ledger.reserve(session.request, epsilon, promise(epsilon))
 
 
-def enter_held_out(session: Account, share: float | None = None, by: str | None = None) -> dipriv.Split:
+def enter_held_out(session: LedgerSession, share: float | None = None, by: str | None = None) -> dipriv.Split:
     split = session.split(share, by, 0.25)
     enter(session)
     return split
@@ -147,7 +147,7 @@ def test_a_refused_release_enters_nothing(ledger: Ledger) -> None:
     ledger.set_budget("people", 0.5)
     people, new = table(ledger, b"a", "people"), table(ledger, b"b", "new")
     refused(BudgetError, "only 0.5 is left", call=lambda: enter_held_out(people))
-    refused(dipriv.InputError, "ε = 2.0", call=lambda: ledger.reserve(new.entry, 1.0, promise(2.0)))
+    refused(dipriv.InputError, "ε = 2.0", call=lambda: ledger.reserve(new.request, 1.0, promise(2.0)))
     known = table(ledger, b"a", "people").known
     assert (known.releases, known.holdout, known.contents) == (0, None, ())
     assert ledger.sizes() == frozenset()
