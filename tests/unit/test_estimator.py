@@ -91,7 +91,7 @@ def test_set_output_chooses_the_container(kind: str) -> None:
 
 
 def test_a_public_table_is_the_reference_and_all_rows_are_released() -> None:
-    dip = DIP(1.0, reference="holdout", public=REFERENCE)
+    dip = DIP(1.0, public=REFERENCE)
     assert len(dip.fit_transform(ROWS)) == 600
     assert dip.guarantee_.protects == "every row"
 
