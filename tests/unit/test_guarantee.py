@@ -79,7 +79,9 @@ def test_words_and_reprs_show_no_cell() -> None:
     frame = pd.DataFrame({"a": [918273.0, 918274.0] * 50, "b": ["sesame", "open"] * 50})
     release = dipriv.privatize(frame, 1.0, reference="holdout")
     dip = dipriv.DIP(1.0, reference="holdout").fit(frame)
-    shown = "".join(map(repr, (release, release.schema, dip, dip.mechanism_, dip.mechanism_.columns, dip.mechanism_.reference)))
+    shown = "".join(
+        map(repr, (release, release.schema, dip, dip.mechanism_, dip.mechanism_.columns, dip.mechanism_.reference))
+    )
     shown += str(release.guarantee)
     numbers = pd.DataFrame({"c": 918273 + np.arange(200), "d": np.where(np.arange(200) % 9 == 0, np.nan, 918274.5)})
     numbers["d"] += np.random.default_rng(0).random(200) * 1e-3

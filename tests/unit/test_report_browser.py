@@ -71,7 +71,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release = dipriv.privatize(table, 2.0, reference="holdout", seed=32)
     path = tmp_path_factory.mktemp("report") / "report.html"
     comparison = compare(
-        table, release.data, schema=release.schema, rows=release.secrets.row_positions, guarantee=release.guarantee, target="works"
+        table,
+        release.data,
+        schema=release.schema,
+        rows=release.secrets.row_positions,
+        guarantee=release.guarantee,
+        target="works",
     )
     write_report(comparison, path)
     return path

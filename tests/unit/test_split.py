@@ -73,7 +73,9 @@ def test_a_second_release_holds_out_the_same_rows() -> None:
     first = dipriv.privatize(frame, 1.0, reference="holdout")
     second = dipriv.privatize(frame, 1.0, reference="holdout", split=first.secrets.split)
     assert np.array_equal(first.secrets.row_positions, second.secrets.row_positions)
-    assert not np.array_equal(dipriv.privatize(frame, 1.0, reference="holdout").secrets.row_positions, first.secrets.row_positions)
+    assert not np.array_equal(
+        dipriv.privatize(frame, 1.0, reference="holdout").secrets.row_positions, first.secrets.row_positions
+    )
 
 
 @pytest.mark.parametrize(
