@@ -32,8 +32,14 @@ def test_parameters_are_stored_untouched_and_cloned() -> None:
         "kernel": "laplace",
         "schema": Schema({"a": Continuous()}),
         "columns": ["a"],
+        "drop": (),
         "keep": ["c"],
         "public": None,
+        "target": None,
+        "reference_share": None,
+        "strict": False,
+        "ledger": None,
+        "dataset": None,
         "seed": 3,
     }
     dip = DIP(**parameters)  # type: ignore[arg-type]

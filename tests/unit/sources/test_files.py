@@ -55,7 +55,7 @@ def test_a_format_can_be_given(tmp_path: Path) -> None:
     file = put(tmp_path / "t.data", format="parquet")
     assert File.at(file, "parquet").read().to_pydict() == TABLE.to_pydict()
     refused(InputError, "'t.data' does not tell a format", "--format", call=lambda: File.at(file))
-    refused(InputError, "format 'xls'", "csv, tsv, parquet, arrow", call=lambda: File.at(file, "xls"))
+    refused(InputError, "format 'xls'", "arrow, csv, tsv, parquet", call=lambda: File.at(file, "xls"))
 
 
 @pytest.mark.parametrize(
