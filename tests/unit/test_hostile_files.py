@@ -27,6 +27,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dipriv.release.publish import Request, publish
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -41,7 +42,6 @@ from dipriv.guarantee.sidecar import read_note
 from dipriv.ledger import Ledger
 from dipriv.references import Known, Mixture
 from dipriv.release import local
-from dipriv.release.publish import Request, publish
 from dipriv.sources import _untrusted as foreign
 from dipriv.sources import files
 from dipriv.sources.batches import open_source

@@ -15,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from scipy import stats
 
 import dipriv
@@ -27,7 +28,6 @@ from dipriv.references import Private
 from dipriv.references._learning.domain import Domain, domains
 from dipriv.references._learning.learn import Learned, learn
 from dipriv.release import fitting
-from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 from dipriv.schema import Categorical, Continuous, Discrete, Schema
 from dipriv.sources.files import Sink, Source
 from dipriv.sources.protocol import CountableRows, CountedTables

@@ -406,9 +406,9 @@ def test_files_of_other_columns_or_no_files_are_told(tmp_path: Path) -> None:
     mixed = ds.dataset(tmp_path / "type").filter(ds.field("b") != "")  # its files are not listed
     refused(InputError, "cannot be read", call=lambda: dipriv.privatize(mixed, 1.0, schema={}, columns=["a"]))
     (tmp_path / "text.parquet").write_text(SECRET)
-    refused(InputError, "cannot be read", call=lambda: dipriv.privatize(tmp_path / "text.parquet", 1.0))
+    refused(InputError, "not a whole Parquet file", call=lambda: dipriv.privatize(tmp_path / "text.parquet", 1.0))
     query = pl.LazyFrame({"a": [SECRET]}).select(pl.col("a").cast(pl.Int64))
-    refused(InputError, "the LazyFrame cannot be read", call=lambda: dipriv.privatize(query, 1.0))
+    refused(InputError, "the LazyFrame", "cannot be read", call=lambda: dipriv.privatize(query, 1.0))
 
 
 def test_infinities_are_refused_before_anything_is_spent_or_held(tmp_path: Path) -> None:
