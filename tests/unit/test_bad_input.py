@@ -55,7 +55,6 @@ NOT_TABLES: list[Any] = [
     pl.Series(SECRET, [NUMBER]),
     {"x": [SECRET]},
     [[NUMBER]],
-    SECRET,
     NUMBER,
     pa.array([NUMBER]),
     pa.chunked_array([[SECRET]]),
@@ -74,8 +73,16 @@ def test_none_is_no_table() -> None:
     refused(InputError, "NoneType", call=lambda: privatize(None))
 
 
-def test_a_lazy_frame_must_be_collected() -> None:
-    refused(InputError, "LazyFrame", ".collect()", call=lambda: privatize(pl.LazyFrame({"x": [NUMBER]})))
+def test_a_text_is_the_path_of_a_file() -> None:
+    refused(InputError, "no file is at 'people.parquet'", "path", call=lambda: privatize("people.parquet"))
+    refused(InputError, "people.parquet is not a file", call=lambda: privatize(FRAME, public="people.parquet"))
+    refused(InputError, "str", "pandas, polars or pyarrow", call=lambda: dipriv.infer_schema(SECRET))
+
+
+def test_a_lazy_frame_must_be_collected_where_a_table_in_memory_is_needed() -> None:
+    lazy = pl.LazyFrame({"x": [NUMBER]})
+    refused(InputError, "LazyFrame", ".collect()", call=lambda: privatize(FRAME, public=lazy))
+    refused(InputError, "LazyFrame", ".collect()", call=lambda: dipriv.infer_schema(lazy))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +225,7 @@ def test_unknown_columns_in_shares_and_laws() -> None:
     refused(InputError, *words, call=lambda: privatize(both, reference=Known({"pay": stats.norm(0, 1)})))
 
 
-@pytest.mark.parametrize("where", ["keep", "columns"])
+@pytest.mark.parametrize("where", ["keep", "columns", "drop"])
 def test_lists_of_columns(where: str) -> None:
     refused(InputError, f"{where} is a text", f"Write {where}=['pay']", call=lambda: privatize(FRAME, **{where: "pay"}))
     refused(InputError, f"{where} is a int", call=lambda: privatize(FRAME, **{where: 5}))
@@ -244,8 +251,8 @@ def test_a_target_is_a_column() -> None:
 @pytest.mark.parametrize("what", ["reference", "kernel"])
 def test_unknown_references_and_kernels(what: str) -> None:
     refused(InputError, f"{what}='no such'", "Use", call=lambda: privatize(FRAME, **{what: "no such"}))
-    refused(InputError, f"a int is not a {what}", "Use", call=lambda: privatize(FRAME, **{what: NUMBER}))
-    refused(InputError, f"a NoneType is not a {what}", call=lambda: privatize(FRAME, **{what: None}))
+    refused(InputError, f"expected a {what}, got int", "Use", call=lambda: privatize(FRAME, **{what: NUMBER}))
+    refused(InputError, "expected a kernel, got NoneType", call=lambda: privatize(FRAME, kernel=None))
 
 
 @pytest.mark.parametrize("holdout", [0, 1, float("nan"), -0.5, 1.5, float("inf"), True, "half"], ids=repr)
@@ -284,9 +291,9 @@ def test_groups_need_names_and_rows() -> None:
     ("options", "match"),
     [
         ({"keep": None}, "keep is a NoneType"),
-        ({"split": 3}, "split is a int"),
-        ({"reference": Empirical}, "not a reference"),
-        ({"kernel": Laplace}, "not a kernel"),
+        ({"split": 3}, "expected a split, got int"),
+        ({"reference": Empirical}, "expected a reference, got type"),
+        ({"kernel": Laplace}, "expected a kernel, got type"),
         ({"schema": [1]}, "schema is a list"),
         ({"epsilon": 10**400}, "not a number"),
         ({"epsilon": 1e-320}, "outside"),

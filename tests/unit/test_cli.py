@@ -198,7 +198,7 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "unreachable": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--ledger", NOBODY), 1, "127.0.0.1"),
     "not a ledger": (("ledger", "--ledger", "people.csv"), 1, "people.csv"),
     "no names": (("privatize", "bare.csv", "-o", "o.csv", "-e", "1", "--reference", "holdout"), 1, "names of columns"),
-    "idle option": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--rows-per-unit", "3"), 2, "without --unit"),
+    "idle option": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--rows-per-unit", "3"), 1, "without a unit"),
     "unknown unit": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--unit", "who"), 1, "'who'"),
     "unknown command": (("publish",), 2, "No such command"),
     "idle target": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--target", "pay"), 1, "not private"),

@@ -33,8 +33,14 @@ def test_parameters_are_stored_untouched_and_cloned() -> None:
         "kernel": "laplace",
         "schema": Schema({"a": Continuous()}),
         "columns": ["a"],
+        "drop": (),
         "keep": ["c"],
         "public": None,
+        "target": None,
+        "reference_share": None,
+        "strict": False,
+        "ledger": None,
+        "dataset": None,
         "seed": 3,
     }
     dip = DIP(**parameters)  # type: ignore[arg-type]
@@ -92,7 +98,7 @@ def test_set_output_chooses_the_container(kind: str) -> None:
 
 
 def test_a_public_table_is_the_reference_and_all_rows_are_released() -> None:
-    dip = DIP(1.0, reference="holdout", public=REFERENCE)
+    dip = DIP(1.0, public=REFERENCE)
     assert len(dip.fit_transform(ROWS)) == 600
     assert dip.guarantee_.unprotected == ()
 

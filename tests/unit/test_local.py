@@ -65,7 +65,7 @@ def test_a_batch_comes_back_as_a_table_with_the_same_law(tmp_path: Path) -> None
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_other_libraries_may_load_what_one_exported(tmp_path: Path, library: str) -> None:
     columns = ["age", "pay", "city", "ok"]
-    local = exported(tmp_path, PUBLIC[columns], reference="holdout", public=PUBLIC)
+    local = exported(tmp_path, PUBLIC[columns], public=PUBLIC)
     frames = {
         "pandas": PUBLIC[columns],
         "polars": pl.from_pandas(PUBLIC[columns]),
@@ -103,7 +103,7 @@ def test_loading_gives_the_same_mechanism(tmp_path: Path, recipe: Known | Parame
 def test_onehot_is_exported_too(tmp_path: Path) -> None:
     frame = PUBLIC[["sex", "city"]].astype(object)
     schema = {"sex": Categorical(encoding="onehot"), "city": Categorical(encoding="onehot")}
-    local = exported(tmp_path, frame, reference="holdout", public=frame, schema=schema)
+    local = exported(tmp_path, frame, public=frame, schema=schema)
     assert local.privatize({"sex": "f", "city": None})["sex"] in ("m", "f", "x")
 
 
@@ -118,7 +118,7 @@ def test_references_with_private_rows_refuse_to_be_exported(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("record", [{}, {"age": 3}, RECORD | {"extra": 1}, RECORD | {"age": "many"}])
 def test_records_that_do_not_fit_are_refused(tmp_path: Path, record: dict[str, object]) -> None:
-    local = exported(tmp_path, reference="holdout", public=PUBLIC)
+    local = exported(tmp_path, public=PUBLIC)
     with pytest.raises(dipriv.InputError) as caught:
         local.privatize(record)
     assert "many" not in str(caught.value)

@@ -269,9 +269,7 @@ def test_row_fidelity_of_a_release_is_what_epsilon_allows() -> None:
     rng = np.random.default_rng(11)
     n = 8000
     table = pd.DataFrame({"x": rng.standard_normal(n)})
-    release = dipriv.privatize(
-        table, 3.0, reference="holdout", public=pd.DataFrame({"x": rng.standard_normal(n)}), seed=12
-    )
+    release = dipriv.privatize(table, 3.0, public=pd.DataFrame({"x": rng.standard_normal(n)}), seed=12)
     told: dict[str, Any] = {"schema": release.schema, "rows": release.secrets.row_positions}
     kept = release.fidelity
     found = column(compare(table, release.data, fidelity=kept, **told), "x").fidelity[0]

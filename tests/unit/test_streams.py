@@ -36,7 +36,7 @@ COLUMNS = {
 @pytest.mark.parametrize("sizes", [[N], [1, 4999], [1000] * 5, [0, 777, 0, 4223]])
 def test_batches_do_not_change_the_rows(columns: list[str], sizes: list[int]) -> None:
     table = TABLE.select(columns)
-    dip = dipriv.DIP(1.0, reference="holdout", public=table, seed=7).fit(table)
+    dip = dipriv.DIP(1.0, public=table, seed=7).fit(table)
     batches = []
     start = 0
     for size in sizes:
@@ -51,7 +51,7 @@ def test_batches_do_not_change_the_rows(columns: list[str], sizes: list[int]) ->
 @pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS.keys())
 def test_threads_and_chunks_do_not_change_the_rows(columns: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     table = TABLE.select(columns)
-    monkeypatch.setattr(chunks, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(chunks, "MIN_CHUNK_ROWS", 1)
     released = []
     for threads, cells in ((1, 1 << 17), (1, 700), (4, 700), (3, 1111)):
         monkeypatch.setenv("DIPRIV_THREADS", str(threads))
@@ -62,7 +62,7 @@ def test_threads_and_chunks_do_not_change_the_rows(columns: list[str], monkeypat
 
 
 def test_groups_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(chunks, "MIN_CHUNK_ROWS", 1)
     table = TABLE.select(["who", "a", "b"])
     released = []
     for cells in (1 << 17, 333):
@@ -74,7 +74,7 @@ def test_groups_do_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_stream_is_read_as_it_is_written() -> None:
     """One batch in, one out: nothing is gathered."""
-    dip = dipriv.DIP(1.0, reference="holdout", public=TABLE.select(["a"])).fit(TABLE.select(["a"]))
+    dip = dipriv.DIP(1.0, public=TABLE.select(["a"])).fit(TABLE.select(["a"]))
     read = []
 
     def batches() -> Iterator[pa.RecordBatch]:

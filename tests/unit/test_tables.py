@@ -40,7 +40,7 @@ def test_kept_columns_line_up_with_released_ones(library: Callable[..., Any]) ->
     table = library(COLUMNS)
     for name in ("größe ☃", "", "a\nb"):
         kept = [other for other in COLUMNS if other != name]
-        release = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, keep=kept, seed=SEED)
+        release = dipriv.privatize(table, NO_NOISE, public=table, keep=kept, seed=SEED)
         assert type(release.data) is type(table)
         assert columns_of(release.data) == columns_of(table)
         assert release.secrets.row_positions.tolist() == list(range(ROWS))
@@ -104,7 +104,7 @@ def test_pandas_keeps_names_that_are_not_text(names: pd.Index[Any]) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "float64", "bool"])
 def test_numpy_arrays_come_back_as_arrays(dtype: str) -> None:
     rows = np.array(CODES)[:, np.newaxis].astype(dtype)
-    clear = dipriv.privatize(rows, NO_NOISE, reference="holdout", public=rows, seed=SEED).data
+    clear = dipriv.privatize(rows, NO_NOISE, public=rows, seed=SEED).data
     assert isinstance(clear, np.ndarray)
     assert clear.dtype == rows.dtype
     assert np.array_equal(clear, rows)
@@ -117,7 +117,7 @@ def test_numpy_arrays_come_back_as_arrays(dtype: str) -> None:
 
 def test_numpy_keeps_nan() -> None:
     rows = np.array([np.nan if cell is None else cell for cell in values("real", holes=True)])[:, np.newaxis]
-    clear = dipriv.privatize(rows, NO_NOISE, reference="holdout", public=rows, seed=SEED).data
+    clear = dipriv.privatize(rows, NO_NOISE, public=rows, seed=SEED).data
     assert np.array_equal(clear, rows, equal_nan=True)
 
 
@@ -142,7 +142,7 @@ def test_nan_stays_nan_and_null_stays_null(library: str, kind: pa.DataType, spre
         listed = nan_and_null(plain.to_list() if isinstance(data, pl.DataFrame) else plain.to_pylist())
         return [str(cell) if cell in ("NaN", None) else "number" for cell in listed]
 
-    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, seed=SEED).data
+    clear = dipriv.privatize(table, NO_NOISE, public=table, seed=SEED).data
     noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED).data
     assert states(clear) == states(table)
     assert set(states(noisy)) == {"NaN", "None", "number"}
@@ -152,7 +152,7 @@ def test_nan_stays_nan_and_null_stays_null(library: str, kind: pa.DataType, spre
 @pytest.mark.parametrize("other", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 def test_public_rows_may_come_from_another_library(library: Callable[..., Any], other: Callable[..., Any]) -> None:
     column = {"x": values("text", holes=True)}
-    release = dipriv.privatize(library(column), NO_NOISE, reference="holdout", public=other(column), seed=SEED)
+    release = dipriv.privatize(library(column), NO_NOISE, public=other(column), seed=SEED)
     assert columns_of(release.data) == column
 
 
@@ -170,7 +170,7 @@ def test_public_rows_may_come_from_another_library(library: Callable[..., Any], 
 def test_public_rows_may_have_numbers_of_another_width(mine: str, theirs: str, step: float) -> None:
     frame = pd.DataFrame({"x": (np.array(CODES) * step).astype(mine)})
     public = pd.DataFrame({"x": (np.array(CODES) * step).astype(theirs)})
-    release = dipriv.privatize(frame, NO_NOISE, reference="holdout", public=public, seed=SEED)
+    release = dipriv.privatize(frame, NO_NOISE, public=public, seed=SEED)
     pd.testing.assert_frame_equal(release.data, frame)
 
 

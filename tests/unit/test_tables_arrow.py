@@ -99,5 +99,5 @@ def test_dates_in_milliseconds_stay_whole_days(kind: Any) -> None:
 
 def test_a_record_batch_comes_back_as_a_table() -> None:
     batch = pa.record_batch({"x": values("whole", holes=True)})
-    release = dipriv.privatize(batch, NO_NOISE, reference="holdout", public=batch, seed=SEED)
+    release = dipriv.privatize(batch, NO_NOISE, public=batch, seed=SEED)
     assert release.data == pa.Table.from_batches([batch])

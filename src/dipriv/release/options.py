@@ -6,7 +6,7 @@ An option that would have no effect is an error: whoever gives it believes that 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -262,10 +262,15 @@ class ReleaseOptions:
             )
 
     def _check_columns(self) -> None:
-        lists = {name: getattr(self, name) for name in ("columns", "drop", "keep") if getattr(self, name) is not None}
-        for where, names in lists.items():
+        for where in ("columns", "drop", "keep"):
+            names: Any = getattr(self, where)
             if isinstance(names, str):
                 raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{names!r}].")
+            if names is None and where == "columns":
+                continue
+            if not isinstance(names, Iterable):
+                raise InputError(f"{where} is a {type(names).__name__}, not a list of names.", f"Write {where}=[...].")
+            object.__setattr__(self, where, tuple(names))
         if self.columns is not None and self.drop:
             raise InputError("columns and drop are both given.", "Name the columns to release, or those to leave out.")
         if both := set(self.columns or ()) & set(self.keep):

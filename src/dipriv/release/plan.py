@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from dipriv._jit import announce_compilation
 from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._tables.frames import Table
@@ -103,6 +104,7 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
     names = options.privatized(source.column_names)
     declared = options.declared(names, source.column_names)
     ledger = open_ledger(options.ledger)
+    announce_compilation()
     rows = source.scan(
         Scan(
             names,

@@ -89,14 +89,14 @@ def register(url: str) -> list[object]:
     The first is in a file of one of two names, the others are in files of one name. Each process would hold out another
     share; whoever is refused asks once more.
     """
-    from dipriv.release.accounting import Account
+    from dipriv.release.accounting import LedgerSession
 
-    def enter(ledger: Ledger, content: bytes, suggestion: str, share: float) -> Account:
+    def enter(ledger: Ledger, content: bytes, suggestion: str, share: float) -> LedgerSession:
         known = ledger.preview(name=None, fingerprint=content, suggestion=suggestion)
-        account = Account(ledger, known, ReleaseRequest(known.name, content, rows=1))
-        account.split(None, None, default=share)
-        ledger.reserve(account.entry, EPSILON, PROMISE)
-        return account
+        session = LedgerSession(ledger, known, ReleaseRequest(known.name, content, rows=1))
+        session.split(None, None, default=share)
+        ledger.reserve(session.request, EPSILON, PROMISE)
+        return session
 
     def task(number: int) -> object:
         same, own = (b"same", f"people{number % 2}"), (b"own %d" % number, "other")
@@ -115,8 +115,8 @@ def register(url: str) -> list[object]:
                 apart,
                 ledger.split_key(entered.name).hex(),
                 ledger.fingerprint_key().hex(),
-                entered.entry.holdout,
-                entered.entry.by,
+                entered.request.holdout,
+                entered.request.by,
             ]
 
     return together(task)
@@ -124,15 +124,15 @@ def register(url: str) -> list[object]:
 
 def enter_after_one_look(url: str) -> list[object]:
     """All processes know what the ledger knew before any of them entered; each brings a split of its own."""
-    from dipriv.release.accounting import Account
+    from dipriv.release.accounting import LedgerSession
 
     with Ledger.open(url) as ledger:
         known = ledger.preview(name="people", fingerprint=b"same", suggestion=None)
 
         def task(_: int) -> object:
-            account = Account(ledger, known, ReleaseRequest("people", b"same", rows=1))
-            account.split(None, None, default=SHARE)
-            return ledger.reserve(account.entry, EPSILON, PROMISE)
+            session = LedgerSession(ledger, known, ReleaseRequest("people", b"same", rows=1))
+            session.split(None, None, default=SHARE)
+            return ledger.reserve(session.request, EPSILON, PROMISE)
 
         return together(task)
 

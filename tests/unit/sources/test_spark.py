@@ -27,11 +27,12 @@ from typer.testing import CliRunner
 import dipriv
 from dipriv._random.bits import source
 from dipriv.cli import app
-from dipriv.errors import DiprivError, InputError, ReferenceDataError, SchemaError
+from dipriv.errors import DiprivError, InputError, ReferenceDataError, SchemaError, SourceChangedError
 from dipriv.ledger import Ledger
 from dipriv.references import Grouped, Known
-from dipriv.sources.spark import frame as spark_rows
-from dipriv.sources.spark import privatize as spark
+from dipriv.release.plan import Plan
+from dipriv.release.result import Release
+from dipriv.sources.spark import frame as spark_frame
 from dipriv.sources.spark import session as spark_session
 from dipriv.sources.spark import tasks as spark_tasks
 from tests import spark_support
@@ -121,10 +122,12 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("asked", CASES.values(), ids=CASES.keys())
 def test_a_seeded_release_has_the_rows_of_one_machine(frame: Any, asked: dict[str, Any]) -> None:
     asked = {"keep": ["key"], "seed": 5, **asked}
-    there, here = spark.privatize(frame, 2.0, **asked), dipriv.privatize(TABLE, 2.0, **asked)
+    there: Release[Any] = dipriv.privatize(frame, 2.0, **asked)
+    here: Release[Any] = dipriv.privatize(TABLE, 2.0, **asked)
     released = there.data.toArrow()
     assert _bits(released.cast(here.data.schema)).equals(_bits(here.data))
-    assert there.rows == released.num_rows
+    assert there.n_rows == released.num_rows
+    assert there.row_counts == here.row_counts
     assert there.guarantee == here.guarantee
     assert there.schema == here.schema
     assert there.fidelity == here.fidelity or any(np.isnan(kept) for kept in here.fidelity.values())
@@ -132,14 +135,14 @@ def test_a_seeded_release_has_the_rows_of_one_machine(frame: Any, asked: dict[st
 
 def test_a_stated_law_and_a_public_spark_table(session: Any, numbers: Any) -> None:
     here = dipriv.privatize(FILLED, 1.0, reference=LAW, keep=["key"], seed=2)
-    assert _rows(spark.privatize(numbers, 1.0, reference=LAW, keep=["key"], seed=2)).equals(here.data)
+    assert _rows(dipriv.privatize(numbers, 1.0, reference=LAW, keep=["key"], seed=2)).equals(here.data)
     public = session.createDataFrame(FILLED.slice(0, 500))
     here = dipriv.privatize(FILLED, 1.0, public=FILLED.slice(0, 500), seed=2)
-    assert _rows(spark.privatize(numbers, 1.0, public=public, seed=2)).equals(here.data)
+    assert _rows(dipriv.privatize(numbers, 1.0, public=public, seed=2)).equals(here.data)
 
 
 def test_types_names_order_and_room_for_nulls_stay(frame: Any) -> None:
-    release = spark.privatize(frame, 50.0)
+    release = dipriv.privatize(frame, 50.0)
     plain = [(column.name, column.dataType, column.nullable) for column in frame.schema.fields]
     assert [(column.name, column.dataType, column.nullable) for column in release.data.schema.fields] == plain
     assert not frame.schema["whole"].nullable
@@ -150,7 +153,7 @@ def test_types_names_order_and_room_for_nulls_stay(frame: Any) -> None:
 
 
 def test_each_use_gives_the_same_rows_and_each_release_others(numbers: Any) -> None:
-    release = spark.privatize(numbers, 1.0, reference=LAW, keep=["key"])
+    release = dipriv.privatize(numbers, 1.0, reference=LAW, keep=["key"])
     first = _rows(release)
     assert _rows(release).equals(first)
     assert release.data.coalesce(1).toArrow().equals(first)  # one task runs all partitions
@@ -158,7 +161,7 @@ def test_each_use_gives_the_same_rows_and_each_release_others(numbers: Any) -> N
     twice = release.data.union(release.data).toArrow()  # the second half runs in other tasks' places
     assert twice.slice(N).combine_chunks().equals(first.combine_chunks())
     assert release.data.repartition(3).toArrow().sort_by("key").equals(first.sort_by("key").combine_chunks())
-    assert not _rows(spark.privatize(numbers, 1.0, reference=LAW, keep=["key"])).equals(first)
+    assert not _rows(dipriv.privatize(numbers, 1.0, reference=LAW, keep=["key"])).equals(first)
 
 
 def test_a_task_that_is_tried_again_gives_the_same_rows(numbers: Any, tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_a_task_that_is_tried_again_gives_the_same_rows(numbers: Any, tmp_path: 
                 raise RuntimeError
             yield batch.slice(1)
 
-    release = spark.privatize(numbers.mapInArrow(breaks_once, numbers.schema), 1.0, reference=LAW, keep=["key"])
+    release = dipriv.privatize(numbers.mapInArrow(breaks_once, numbers.schema), 1.0, reference=LAW, keep=["key"])
     first = _rows(release)
     armed.touch()
     again = _rows(release)
@@ -186,10 +189,10 @@ def test_the_law_and_no_noise_in_common(session: Any) -> None:
     n = 40_000
     law = stats.norm()
     ranged = session.range(0, n, numPartitions=3).selectExpr("cast(id as double) * 0 + 0.5 as real")
-    same = _rows(spark.privatize(ranged, 1.0, reference=Known({"real": law}))).column("real").to_numpy()
+    same = _rows(dipriv.privatize(ranged, 1.0, reference=Known({"real": law}))).column("real").to_numpy()
     assert len(np.unique(same)) > 0.999 * n  # the same row in all partitions, each with noise of its own
     drawn = spark_support.in_partitions(session, pa.table({"real": law.rvs(n, random_state=3)}), [n // 3, n - n // 3])
-    released = _rows(spark.privatize(drawn, 1.0, reference=Known({"real": law}))).column("real").to_numpy()
+    released = _rows(dipriv.privatize(drawn, 1.0, reference=Known({"real": law}))).column("real").to_numpy()
     assert ks(released, law) < dkw(n)
     assert ks(released, stats.norm(scale=1.1)) > dkw(n)  # control
 
@@ -201,21 +204,21 @@ def test_the_driver_never_holds_the_table(session: Any) -> None:
     table = session.range(0, n, numPartitions=4).selectExpr("sin(id) as a", "id % 7 as b")
     with pytest.raises(Exception, match="maxResultSize"):  # control: it would not fit
         table.toArrow()
-    release = spark.privatize(table, 1.0, seed=282)  # a seed at which some rows get values that no row had
+    release = dipriv.privatize(table, 1.0, seed=282)  # a seed at which some rows get values that no row had
     assert not session.sparkContext._jsc.getPersistentRDDs()  # what learning left on disks is gone
     found = release.data.agg(functions.count("*"), functions.countDistinct("b"), functions.sum("b")).first()
     ids = np.arange(n)
     b = dipriv.privatize(pa.table({"a": np.sin(ids), "b": ids % 7}), 1.0, seed=282).data.column("b").to_numpy()
     assert tuple(found) == (n, len(np.unique(b)), b.sum())
     with pytest.raises(InputError, match="Hold out a smaller share"):
-        _limited(spark_rows, "MOST_HELD", 1000, lambda: spark.privatize(table, 1.0, reference="holdout"))
+        _limited(spark_frame, "MAX_HELD_ROWS", 1000, lambda: dipriv.privatize(table, 1.0, reference="holdout"))
     labelled = table.selectExpr("cast(b as string) as label")
     with pytest.raises(SchemaError, match="more than 5 labels"):
-        _limited(spark_rows, "MOST_LABELS", 5, lambda: spark.privatize(labelled, 1.0))
+        _limited(spark_frame, "MAX_LABELS", 5, lambda: dipriv.privatize(labelled, 1.0))
 
 
 def test_the_key_is_in_no_plan_log_or_name(numbers: Any, log: Path) -> None:
-    release = spark.privatize(numbers, 1.0, reference=LAW, keep=["key"], seed=11)
+    release = dipriv.privatize(numbers, 1.0, reference=LAW, keep=["key"], seed=11)
     assert _rows(release).num_rows == N
     key: bytes = source(11).child("noise")._key
     plan = release.data._jdf.queryExecution().toString()
@@ -234,28 +237,28 @@ def test_a_table_that_does_not_repeat_itself_is_refused(numbers: Any, tmp_path: 
         for batch in batches:
             yield batch.take(pa.array(range(batch.num_rows)[::-1])) if Path(flag).exists() else batch
 
-    release = spark.privatize(numbers.mapInArrow(swaps, numbers.schema), 1.0, reference=LAW, keep=["key"])
+    release = dipriv.privatize(numbers.mapInArrow(swaps, numbers.schema), 1.0, reference=LAW, keep=["key"])
     changed.touch()
 
     def use() -> None:
-        with spark_rows.told():
+        with spark_frame.worker_errors():
             _rows(release)
 
-    refused(InputError, "changed between two readings", "checkpoint", call=use)
+    refused(SourceChangedError, "changed between two readings", "checkpoint", call=use)
 
 
 def test_blocks_are_those_of_the_first_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_tasks, "BLOCK_ROWS", 100)
     table = pa.table({"x": np.arange(250), "mark": np.arange(250) + (7 << 33)})
-    reading = spark_tasks.FirstReading("mark", ("x",), bytes(32), True, packed=True)
+    reading = spark_tasks.FirstPass("mark", ("x",), bytes(32), None, True, packed=True)
     packs = [tuple(row[0].as_py() for row in block.columns) for block in reading(iter(table.to_batches()))]
     part = spark_tasks.Part(1000, sum(pack[2] for pack in packs), b"".join(pack[3] for pack in packs))
-    layout = spark_tasks.Layout("mark", ("x",), bytes(32), {packs[0][0]: part})
+    layout = spark_tasks.Layout("mark", ("x",), bytes(32), True, {packs[0][0]: part})
     packed = spark_tasks.Packed(layout, None)
     assert np.concatenate([rows.array("x") for rows in packed.tables(packs)]).tolist() == list(range(250))
     other = next(iter(reading(iter(table.slice(1).to_batches()))))
     swapped = (*packs[1][:3], other.column("digest")[0].as_py(), *packs[1][4:])
-    with pytest.raises(InputError, match="from number 1100 on"):
+    with pytest.raises(SourceChangedError, match="from number 1100 on"):
         list(packed.tables([packs[0], swapped]))
     blocks = list(layout.blocks(table.to_batches(max_chunksize=33)))
     assert [(mark, first, block.rows) for mark, first, block in blocks] == [
@@ -271,7 +274,7 @@ def test_blocks_are_those_of_the_first_reading(monkeypatch: pytest.MonkeyPatch) 
         "from number 0 on": pa.table({"x": x, "mark": np.arange(250)}),
     }
     for needle, other in others.items():
-        with pytest.raises(InputError, match=needle):
+        with pytest.raises(SourceChangedError, match=needle):
             list(layout.blocks(other.to_batches()))
 
 
@@ -289,40 +292,44 @@ def test_bad_tables(session: Any, numbers: Any) -> None:
     }.items():
         odd = one.select("id", functions.expr(expression).alias("odd"))
         kind = InputError if expression == "null" else SchemaError
-        refused(kind, "'odd'", needle, "columns=[...]", call=lambda odd=odd: spark.privatize(odd, 1.0))  # type: ignore[misc]
-        assert spark.privatize(odd, 1.0, columns=["id"], reference=Known({"id": stats.norm()})).rows == 50
+        refused(kind, "'odd'", needle, "columns=[...]", call=lambda odd=odd: dipriv.privatize(odd, 1.0))  # type: ignore[misc]
+        assert dipriv.privatize(odd, 1.0, columns=["id"], reference=Known({"id": stats.norm()})).n_rows == 50
     kept = one.select("id", functions.expr("array(id)").alias("odd"))
     law = Known({"id": stats.norm()})
-    assert spark.privatize(kept, 1.0, keep=["odd"], reference=law).data.select("odd").toArrow().column("odd")[
+    assert dipriv.privatize(kept, 1.0, keep=["odd"], reference=law).data.select("odd").toArrow().column("odd")[
         7
     ].as_py() == [7]
     secret = session.createDataFrame(pa.table({"x": [float(NUMBER), 1.0, float("inf")] * 20}))
-    refused(InputError, "'x'", "infinite", call=lambda: spark.privatize(secret, 1.0, reference="holdout"))
-    assert np.isfinite(_rows(spark.privatize(secret, 1.0)).column("x").to_numpy()).all()
+    refused(InputError, "'x'", "infinite", call=lambda: dipriv.privatize(secret, 1.0, reference="holdout"))
+    assert np.isfinite(_rows(dipriv.privatize(secret, 1.0)).column("x").to_numpy()).all()
     text = session.createDataFrame(pa.table({"x": [f"{SECRET} {i}" for i in range(400)]}))
     for reference in ("private", "holdout"):
         asked: dict[str, Any] = {"reference": reference}
-        refused(SchemaError, "'x'", "free text", call=lambda asked=asked: spark.privatize(text, 1.0, **asked))  # type: ignore[misc]
+        refused(SchemaError, "'x'", "free text", call=lambda asked=asked: dipriv.privatize(text, 1.0, **asked))  # type: ignore[misc]
     twice = one.select("id", functions.col("id").alias("ID"))
-    refused(InputError, "'id'", "2 times", call=lambda: spark.privatize(twice, 1.0))
-    refused(InputError, "no rows", call=lambda: spark.privatize(one.where("id < 0"), 1.0))
-    refused(InputError, "Spark DataFrame", call=lambda: spark.privatize(TABLE, 1.0))
-    refused(InputError, "stream", call=lambda: spark.privatize(session.readStream.format("rate").load(), 1.0))
-    refused(InputError, "per group", call=lambda: spark.privatize(one, 1.0, reference=Grouped("id", 2)))
-    refused(InputError, "dataset=", call=lambda: spark.privatize(one, 1.0, ledger="x.db"))
-    refused(ReferenceDataError, "nulls", call=lambda: spark.privatize(numbers, 1.0, public=_with_nulls()))
-    assert spark.privatize(one.where("id = 3"), 1.0).data.count() == 1
+    refused(InputError, "'id'", "2 times", call=lambda: dipriv.privatize(twice, 1.0))
+    refused(InputError, "no rows", call=lambda: dipriv.privatize(one.where("id < 0"), 1.0))
+    refused(InputError, "stream", call=lambda: dipriv.privatize(session.readStream.format("rate").load(), 1.0))
+    refused(InputError, "per group", call=lambda: dipriv.privatize(one, 1.0, reference=Grouped("id", 2)))
+    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger="x.db"))
+    refused(ReferenceDataError, "nulls", call=lambda: dipriv.privatize(numbers, 1.0, public=_with_nulls()))
+    assert dipriv.privatize(one.where("id = 3"), 1.0).data.count() == 1
 
 
 def test_a_ledger_counts_before_anything_is_used(numbers: Any, tmp_path: Path) -> None:
-    book = Ledger.open(tmp_path / "ledger.db")
+    ledger = Ledger.open(tmp_path / "ledger.db")
     for times in (1, 2):
-        spark.privatize(numbers, 0.5, reference="holdout", ledger=book, dataset="people")
-        assert book.dataset("people").spent == pytest.approx(0.5 * times)
+        dipriv.privatize(numbers, 0.5, reference="holdout", ledger=ledger, dataset="people")
+        assert ledger.dataset("people").spent == pytest.approx(0.5 * times)
+        assert [record.state for record in ledger.records("people")] == ["reserved"] * times  # nobody saw a row yet
+    release = dipriv.privatize(numbers, 0.5, reference="holdout", ledger=ledger, dataset="people")
+    release.write(tmp_path / "out")
+    assert sorted(record.state for record in ledger.records("people")) == ["done", "reserved", "reserved"]
+    assert pq.read_table(tmp_path / "out").num_rows == release.n_rows
     refused(
         dipriv.DisclosureError,
         "held out",
-        call=lambda: spark.privatize(numbers.limit(9), 0.5, reference="holdout", ledger=book, dataset="people"),
+        call=lambda: dipriv.privatize(numbers.limit(9), 0.5, reference="holdout", ledger=ledger, dataset="people"),
     )
 
 
@@ -355,7 +362,7 @@ def test_java_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_nothing_imports_pyspark_before_it_is_used() -> None:
-    code = "import sys, dipriv.cli, dipriv.engines.spark_files; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, dipriv.cli, dipriv.sources.spark.files; sys.exit('pyspark' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -405,8 +412,9 @@ def test_a_command_that_fails_leaves_nothing(
     before = sorted(path.name for path in tmp_path.iterdir())
     pattern = f"{files}/*.parquet".replace("[", "[[]")
     assert "no file" in _run(tmp_path / "none*", "-o", out, "-e", 1, "--no-ledger", code=1)
-    assert "--dataset" in _run(pattern, "-o", out, "-e", 1, code=2)
-    assert "--unit" in _run(pattern, "-o", out, "-e", 1, "--unit", "key", "--no-ledger", code=2)
+    ledger = tmp_path.parent / f"{tmp_path.name}.db"
+    assert "dataset=" in _run(pattern, "-o", out, "-e", 1, "--ledger", ledger, code=1)
+    assert "contribution bounding" in _run(pattern, "-o", out, "-e", 1, "--unit", "key", "--no-ledger", code=1)
     asked = ("-o", out, "-e", 1, "--reference", "holdout", "--no-ledger")
     assert "infinite" in _run(_one(tmp_path, x=[1.0, float("inf")] * 9), *asked, code=1)
     pq.write_table(TABLE.select(["key", "whole"]), files / "3.parquet")
@@ -419,22 +427,22 @@ def test_a_command_that_fails_leaves_nothing(
     assert "missing in 3.csv" in _run(csv, "-o", out, "-e", 1, "--no-ledger", code=1)
     assert "one of them" in _run(f"{files}/*".replace("[", "[[]"), *asked, code=1)
 
-    def too_late(self: spark.Plan) -> spark.SparkRelease:
-        release = plain(self)
+    def too_late(self: Plan[Any], output: str | None = None) -> Release[Any]:
+        release = plain(self, output)
         (files / "2.parquet").unlink()
         pq.write_table(TABLE.slice(5, 1000).drop_columns(["odd `name`"]), files / "2.parquet")
         return release
 
-    plain = spark.Plan.release
-    monkeypatch.setattr(spark.Plan, "release", too_late)
+    plain = Plan.run
+    monkeypatch.setattr(Plan, "run", too_late)
     assert "changed" in _run(pattern, *asked, code=1)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "one.parquet") == before
 
 
-_NO_LAYOUT = spark_tasks.Layout("mark", (), b"", {})
+_NO_LAYOUT = spark_tasks.Layout("mark", (), b"", True, {})
 
 
-def _rows(release: spark.SparkRelease) -> pa.Table:
+def _rows(release: Release[Any]) -> pa.Table:
     rows: pa.Table = release.data.toArrow()
     return rows.combine_chunks()
 

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dipriv.errors import InputError
-from dipriv.sources.files import Sink, Source, write_text
+from dipriv._atomic_write import write_text
+from dipriv._sinks import FileSink
+from dipriv.errors import InputError, SourceChangedError, StorageError
+from dipriv.sources.files import File, FileBatches
 from tests.unit.refusal import refused
 
 MARKER = "zq7-marker-xv"
@@ -28,10 +30,10 @@ NAMES = ["t.csv", "t.tsv", "t.parquet", "t.arrow", "t.feather", "t.csv.gz", "t.c
 
 
 def put(path: Path, table: pa.Table = TABLE, format: str | None = None) -> Path:
-    with Sink.open(path, format, force=True) as sink:
+    with FileSink.at(path, format, force=True) as sink:
         for batch in table.to_batches(max_chunksize=2):
             sink.write(batch)
-        sink.publish()
+        sink.commit()
     return path
 
 
@@ -39,21 +41,21 @@ def put(path: Path, table: pa.Table = TABLE, format: str | None = None) -> Path:
 def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     file = put(tmp_path / name)
     assert [found.name for found in tmp_path.iterdir()] == [name]
-    assert Source.open(file).read().to_pydict() == TABLE.to_pydict()
-    assert Source.open(file).read().to_pydict() == TABLE.to_pydict()  # a source is read as often as needed
+    assert File.at(file).read().to_pydict() == TABLE.to_pydict()
+    assert File.at(file).read().to_pydict() == TABLE.to_pydict()  # a source is read as often as needed
 
 
 def test_streams_of_arrow_are_read(tmp_path: Path) -> None:
     with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as stream, pa.ipc.new_stream(stream, TABLE.schema) as writer:
         writer.write_table(TABLE)
-    assert Source.open(tmp_path / "t.arrow").read().equals(TABLE)
+    assert File.at(tmp_path / "t.arrow").read().equals(TABLE)
 
 
-def test_a_format_can_be_told(tmp_path: Path) -> None:
+def test_a_format_can_be_given(tmp_path: Path) -> None:
     file = put(tmp_path / "t.data", format="parquet")
-    assert Source.open(file, "parquet").read().to_pydict() == TABLE.to_pydict()
-    refused(InputError, "'t.data' is not told", "--format", call=lambda: Source.open(file))
-    refused(InputError, "format 'xls'", "csv, tsv, parquet, arrow", call=lambda: Source.open(file, "xls"))
+    assert File.at(file, "parquet").read().to_pydict() == TABLE.to_pydict()
+    refused(InputError, "'t.data' does not tell a format", "--format", call=lambda: File.at(file))
+    refused(InputError, "format 'xls'", "arrow, csv, tsv, parquet", call=lambda: File.at(file, "xls"))
 
 
 @pytest.mark.slow
@@ -68,7 +70,7 @@ def test_csv_types_settle_over_the_whole_file(late: str, wanted: pa.DataType, tm
         stream.write("a,b\n")
         stream.write("12345,1\n" * rows)
         stream.write(f"{late},2\n")
-    found = Source.open(file).read()
+    found = File.at(file).read()
     assert found.schema.field("a").type == wanted
     assert found.num_rows == rows + 1
 
@@ -80,7 +82,7 @@ def test_a_column_of_nulls_that_turns_out_to_hold_text(tmp_path: Path) -> None:
         stream.write("a,b\n")
         stream.write(",1\n" * 6_000_000)
         stream.write("x,2\n")
-    assert Source.open(file).read().schema.field("a").type == pa.string()
+    assert File.at(file).read().schema.field("a").type == pa.string()
 
 
 BAD = {
@@ -100,7 +102,7 @@ def test_bad_files_are_refused_without_a_cell(name: str, tmp_path: Path) -> None
     content, told = BAD[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:
-        Source.open(tmp_path / name).read()
+        File.at(tmp_path / name).read()
     assert name in caught.value.fault
     assert told in caught.value.fault
     assert MARKER not in str(caught.value)
@@ -110,16 +112,16 @@ def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": np.arange(100_000)}), file)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    refused(InputError, "t.parquet", "not a whole Parquet file", call=lambda: Source.open(file).read())
+    refused(InputError, "t.parquet", "not a whole Parquet file", call=lambda: File.at(file).read())
 
 
 def test_places_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "there.csv").write_text("a\n1\n", encoding="utf-8")
-    refused(InputError, "none.csv is not a file", call=lambda: Source.open(tmp_path / "none.csv"))
-    refused(InputError, "there.csv exists", "--force", call=lambda: Sink.open(tmp_path / "there.csv"))
-    refused(InputError, "does not exist", "Make it", call=lambda: Sink.open(tmp_path / "no" / "t.csv"))
+    refused(InputError, "none.csv is not a file", call=lambda: File.at(tmp_path / "none.csv"))
+    refused(InputError, "there.csv exists", "--force", call=lambda: FileSink.at(tmp_path / "there.csv"))
+    refused(InputError, "does not exist", "Make it", call=lambda: FileSink.at(tmp_path / "no" / "t.csv"))
     (tmp_path / "folder.csv").mkdir()
-    refused(InputError, "is a folder", call=lambda: Sink.open(tmp_path / "folder.csv", force=True))
+    refused(InputError, "is a folder", call=lambda: FileSink.at(tmp_path / "folder.csv", force=True))
 
 
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     before = file.read_bytes()
 
     def broken() -> None:
-        with Sink.open(file, force=True) as sink:
+        with FileSink.at(file, force=True) as sink:
             sink.write(TABLE.to_batches()[0])
             raise RuntimeError
 
@@ -140,16 +142,16 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 import numpy as np, pyarrow as pa
-from dipriv.errors import InputError
-from dipriv.sources.files import Sink
+from dipriv.errors import StorageError
+from dipriv._sinks import FileSink
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    with Sink.open(sys.argv[1]) as sink:
+    with FileSink.at(sys.argv[1]) as sink:
         for start in range(20):
             sink.write(pa.record_batch({"a": np.random.default_rng(start).random(100_000)}))
-        sink.publish()
-except InputError as error:
+        sink.commit()
+except StorageError as error:
     print(error.fault)
 """
 
@@ -172,7 +174,8 @@ def test_texts_appear_whole(tmp_path: Path) -> None:
 def test_texts_are_read_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text('a,b,zip\n,1,00012\nNA,,00000\n"x, y",3,99999\n', encoding="utf-8")
-    found = Source.open(file).verbatim(["zip"]).read()
+    rows = FileBatches.of(File.at(file)).with_verbatim(["zip"])
+    found = pa.Table.from_batches(rows.batches(rows.schema.names))
     assert found.to_pydict() == {"a": ["", "NA", "x, y"], "b": [1, None, 3], "zip": ["00012", "00000", "99999"]}
 
 
@@ -188,27 +191,27 @@ HEADS = {
 def test_a_first_line_without_names_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        Source.open(tmp_path / "t.csv").read()
+        File.at(tmp_path / "t.csv").read()
     assert HEADS[text] in caught.value.fault
     assert "48.81" not in str(caught.value)
 
 
 def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
     file = put(tmp_path / "t.csv")
-    source = Source.open(file)
+    source = File.at(file)
     source.read()
     with file.open("a", encoding="utf-8") as stream:
         stream.write("5,1,x,1970-01-01 00:00:00\n")
-    refused(InputError, "changed while it was read", call=source.read)
+    refused(SourceChangedError, "changed while it was read", call=source.read)
 
 
 def test_the_slower_of_two_runs_is_refused(tmp_path: Path) -> None:
-    first, second = (Sink.open(tmp_path / "t.csv") for _ in range(2))
+    first, second = (FileSink.at(tmp_path / "t.csv") for _ in range(2))
     with first, second:
         for sink in (first, second):
             sink.write(TABLE.to_batches()[0])
-        first.publish()
-        refused(InputError, "t.csv: File exists", call=second.publish)
+        first.commit()
+        refused(StorageError, "t.csv: File exists", call=second.commit)
     assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
 
 
@@ -217,10 +220,10 @@ def test_a_file_system_without_links_is_one_too(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("os.link", no_links)
-    first, second = (Sink.open(tmp_path / "t.csv") for _ in range(2))
+    first, second = (FileSink.at(tmp_path / "t.csv") for _ in range(2))
     with first, second:
         for sink in (first, second):
             sink.write(TABLE.to_batches()[0])
-        first.publish()
-        refused(InputError, "t.csv: File exists", call=second.publish)
+        first.commit()
+        refused(StorageError, "t.csv: File exists", call=second.commit)
     assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]

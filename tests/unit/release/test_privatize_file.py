@@ -15,17 +15,27 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dipriv.release.publish import TYPES_READ, ReleasedTable, Request, publish
 
 import dipriv
+from dipriv._sinks import FileSink
 from dipriv._tables.frames import read
-from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError, ReferenceDataError, SchemaError
+from dipriv.errors import (
+    BudgetError,
+    DisclosureError,
+    InputError,
+    LedgerError,
+    ReferenceDataError,
+    SchemaError,
+    StorageError,
+)
 from dipriv.guarantee import Assumption, AssumptionKind, PrivacyUnit, ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger
-from dipriv.release.accounting import identify
-from dipriv.sources.contribution_bound import Unit
-from dipriv.sources.files import BATCH_ROWS, Sink, Source
+from dipriv.release.accounting import LedgerSession, fingerprint_request
+from dipriv.release.result import Release
+from dipriv.sources import open_source, stream
+from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import Scan
 from tests.support import ALARM
 from tests.unit.refusal import refused
 
@@ -47,66 +57,67 @@ def people(rows: int = 3000, seed: int = 0) -> pa.Table:
 
 def run(
     folder: Path, table: pa.Table, name: str = "in.parquet", out: str = "out.parquet", **asked: Any
-) -> ReleasedTable:
+) -> Release[Any]:
     file = folder / name
     if not file.exists():
-        with Sink.open(file) as sink:
+        with FileSink.at(file) as sink:
             for batch in table.to_batches(max_chunksize=1000):
                 sink.write(batch)
-            sink.publish()
-    settings: dict[str, Any] = {"epsilon": 1.0, "reference": "holdout", "keep": ("row",), "drop": ("person",)} | asked
-    sampled = settings.pop("sampled", False)
-    return publish(
-        Request(**settings), Source.open(file), Sink.open(folder / out, force=True), lambda *_: None, sampled=sampled
-    )
+            sink.commit()
+    options: dict[str, Any] = {"epsilon": 1.0, "reference": "holdout", "keep": ("row",), "drop": ("person",)} | asked
+    return dipriv.privatize_file(file, folder / out, force=True, **options)
 
 
 @pytest.mark.parametrize("extension", ["parquet", "csv", "arrow", "csv.gz"])
 def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, tmp_path: Path) -> None:
     table = people()
     done = run(tmp_path, table, f"in.{extension}", f"out.{extension}", seed=7)
-    released = Source.open(tmp_path / f"out.{extension}").read()
+    released = File.at(tmp_path / f"out.{extension}").read()
     same = dipriv.privatize(table.drop_columns(["person"]), 1.0, reference="holdout", keep=["row"], seed=7)
     assert released.to_pydict() == same.data.to_pydict()
-    extra = (TYPES_READ,) if extension.startswith("csv") else ()
+    extra = (Assumption(AssumptionKind.FILE_TYPES_PUBLIC),) if extension.startswith("csv") else ()
     assert done.guarantee == replace(same.guarantee, conditions=(*same.guarantee.conditions, *extra))
-    assert (done.secrets.row_positions, done.released) == (table.num_rows, len(same.secrets.row_positions))
+    assert done.row_counts == same.row_counts
+    assert (done.row_counts.read, done.n_rows) == (table.num_rows, len(same.secrets.row_positions))
 
 
-def test_batches_do_not_matter(tmp_path: Path) -> None:
-    table = people(2 * BATCH_ROWS // 100)
+def test_batches_and_blocks_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = people(5000)
     done = run(tmp_path, table, seed=3)
     pq.write_table(table, tmp_path / "other.parquet", row_group_size=777)
+    monkeypatch.setattr(stream, "MIN_BLOCK_ROWS", 1100)
+    monkeypatch.setattr(stream, "MAX_BLOCK_ROWS", 1100)
     run(tmp_path, table, "other.parquet", "other-out.parquet", seed=3)
     assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(tmp_path / "other-out.parquet"))
-    assert done.released == pq.read_metadata(tmp_path / "out.parquet").num_rows
+    assert done.n_rows == pq.read_metadata(tmp_path / "out.parquet").num_rows
 
 
 def test_a_public_table_releases_every_row(tmp_path: Path) -> None:
     public = people(seed=5).drop_columns(["person", "row"])
-    done = run(tmp_path, people(), reference="private", public=public)
-    assert done.released == done.rows
+    done = run(tmp_path, people(), reference=None, public=public)
+    assert done.n_rows == done.row_counts.read
     assert not done.guarantee.has_unprotected_rows
 
 
-def test_the_note_has_the_promise_and_no_value(tmp_path: Path) -> None:
+def test_the_sidecar_has_the_guarantee_and_no_value(tmp_path: Path) -> None:
     done = run(tmp_path, people(), schema=dipriv.Schema({"sex": dipriv.Categorical(("f", "m"))}))
     text = (tmp_path / "out.parquet.dipriv.json").read_text(encoding="utf-8")
     note = json.loads(text)
     assert note["guarantee"] == done.guarantee.to_dict()
     assert note["columns"] == {"age": "discrete", "income": "continuous", "sex": "categorical (declared)"}
-    assert note["rows"] == {"read": 3000, "dropped": 0, "released": done.released}
+    assert note["rows"] == {"read": 3000, "dropped": 0, "released": done.n_rows}
     assert str(MARKER) not in text
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.parquet", "out.parquet", "out.parquet.dipriv.json"]
 
 
 def test_sampled_rows_match(tmp_path: Path) -> None:
-    done = run(tmp_path, people(), sampled=True)
-    assert done.sample is not None
-    before, after = done.sample
+    done = run(tmp_path, people(), sample=True)
+    assert done.written is not None
+    assert done.written.sample is not None
+    before, after = done.written.sample
     assert before.column_names == after.column_names == ["row", "age", "income", "sex"]
     assert before["row"].equals(after["row"])
-    assert len(before) == done.released
+    assert len(before) == done.n_rows
 
 
 def test_a_ledger_counts_and_holds_out_the_same_rows_for_ever(tmp_path: Path) -> None:
@@ -177,7 +188,7 @@ def test_a_key_is_the_same_person_in_any_type(tmp_path: Path) -> None:
 
 def test_no_row_is_held_out_and_released(tmp_path: Path) -> None:
     public = people(seed=5).drop_columns(["person", "row"])
-    everybody: dict[str, Any] = {"reference": "private", "public": public}
+    everybody: dict[str, Any] = {"reference": None, "public": public}
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         run(tmp_path, people(), ledger=ledger, dataset="in")
         for asked in (everybody, {"unit": "person", "drop": ()}, {"holdout": 0.5}):
@@ -225,27 +236,28 @@ def test_a_table_is_known_in_any_format(extension: str, tmp_path: Path) -> None:
 def test_two_first_releases_at_once_do_not_mix(tmp_path: Path) -> None:
     """Both look before either enters: the second to enter is refused."""
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        rows = people(), people().sort_by("age")
-        accounts = [identify(ledger, "in", table.to_batches(), None) for table in rows]
-        for account in accounts:
-            account.split(None, None, 0.25)
-        promise = dipriv.Guarantee(1.0, "", ReferenceFacts(ReferenceSource.NONE))
-        with accounts[0].spending(promise) as done:
-            done(1)
-        with pytest.raises((LedgerError, DisclosureError)), accounts[1].spending(promise):
-            pytest.fail("entered")
+        sessions = []
+        for table in (people(), people().sort_by("age")):
+            found = open_source(table).scan(Scan(("age",), fingerprint=fingerprint_request(ledger))).fingerprint
+            assert found is not None
+            sessions.append(LedgerSession.identify(ledger, "in", table.num_rows, found, None))
+            sessions[-1].split(None, None, 0.25)
+        guarantee = dipriv.Guarantee(1.0, "", ReferenceFacts(ReferenceSource.NONE))
+        sessions[0].reserve(guarantee).commit(1)
+        with pytest.raises((LedgerError, DisclosureError)):
+            sessions[1].reserve(guarantee)
         assert ledger.dataset("in").spent == 1
 
 
-def test_a_replaced_output_never_has_the_promise_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_output_never_has_the_guarantee_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, people(), epsilon=5.0)
     note = tmp_path / "out.parquet.dipriv.json"
 
     def crash(*_: object, **__: object) -> None:
-        raise OSError
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dipriv.sources.files.commit_file", crash)
-    with pytest.raises((OSError, InputError)):
+    monkeypatch.setattr("dipriv._sinks.file.commit_file", crash)
+    with pytest.raises(StorageError):
         run(tmp_path, people(), epsilon=0.1)
     assert not note.exists() or json.loads(note.read_text(encoding="utf-8"))["guarantee"]["epsilon"] == 5.0
 
@@ -254,7 +266,7 @@ def test_infinite_numbers_cost_nothing(tmp_path: Path) -> None:
     table = pa.table({"a": np.append(np.arange(500.0), np.inf)})
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         call = partial(run, tmp_path, table, ledger=ledger, dataset="inf", keep=(), drop=())
-        refused(InputError, "'a' has infinite numbers", call=call)
+        refused(InputError, "'a' holds infinite values", call=call)
         assert ledger.datasets() == []
         both = table.append_column("b", [np.arange(501) % 7])
         run(tmp_path, both, "both.parquet", ledger=ledger, dataset="kept", keep=("a",), drop=())
@@ -272,13 +284,17 @@ def test_a_refused_release_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_failure_while_writing_stays_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
-        raise InputError("out.parquet: No space left on device.", "Make room.")
+        raise StorageError("out.parquet: No space left on device.", "Make room.")
 
-    monkeypatch.setattr(Sink, "write", full)
+    monkeypatch.setattr(FileSink, "write", full)
     file = tmp_path / "in.parquet"
     pq.write_table(people(), file)
     with Ledger.open(tmp_path / "ledger.db") as ledger:
-        refused(InputError, "No space left", call=lambda: run(tmp_path, people(), ledger=ledger, dataset="in"))
+        error = refused(
+            StorageError, "No space left", call=partial(run, tmp_path, people(), ledger=ledger, dataset="in")
+        )
+        (note,) = error.__notes__
+        assert "ε = 1 is spent in the ledger" in note
         assert ledger.dataset("in").spent == 1
         assert [record.state for record in ledger.records("in")] == ["failed"]
     assert sorted(found.name for found in tmp_path.iterdir() if "out" in found.name) == []
@@ -328,7 +344,7 @@ def test_in_memory_and_in_files_persons_are_treated_alike(tmp_path: Path) -> Non
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 10, 49, 1000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 1e-6])
 def test_a_persons_rows_never_cost_more_than_epsilon(rows: int, epsilon: float) -> None:
-    share = Unit("person", rows).row_epsilon(epsilon)
+    share = ContributionBound("person", rows).row_epsilon(epsilon)
     assert Fraction(share) * rows <= Fraction(epsilon)
     assert share * rows > epsilon * (1 - 1e-15 * rows)
 
@@ -336,7 +352,7 @@ def test_a_persons_rows_never_cost_more_than_epsilon(rows: int, epsilon: float) 
 def test_the_picked_rows_of_a_person_do_not_depend_on_values() -> None:
     keys = np.repeat(np.arange(300, dtype=np.uint64), 5)
     scores = np.random.default_rng(1).integers(0, 1 << 63, len(keys)).astype(np.uint64)
-    kept = Unit("person", 2).kept(keys, scores).reshape(300, 5)
+    kept = ContributionBound("person", 2).kept(keys, scores).reshape(300, 5)
     assert (kept.sum(axis=1) == 2).all()
     counts = kept.sum(axis=0)  # each place is picked with probability 2/5
     assert np.abs(counts / 300 - 0.4).max() < np.sqrt(np.log(2 * 5 / ALARM) / (2 * 300))
@@ -344,9 +360,10 @@ def test_the_picked_rows_of_a_person_do_not_depend_on_values() -> None:
 
 def test_bad_requests(tmp_path: Path) -> None:
     table = people()
-    refused(InputError, "rows_per_unit=0", call=lambda: run(tmp_path, table, unit="person", rows_per_unit=0))
+    refused(InputError, "rows_per_unit=0", call=lambda: run(tmp_path, table, unit="person", rows_per_unit=0, drop=()))
     refused(InputError, "'nobody'", "not a column", call=lambda: run(tmp_path, table, drop=("nobody",)))
     refused(InputError, "'nobody'", call=lambda: run(tmp_path, table, unit="nobody"))
+    refused(InputError, "in drop, but it is used", call=lambda: run(tmp_path, table, unit="person"))
     refused(ReferenceDataError, "hold-out has", call=lambda: run(tmp_path, table.slice(0, 1), "one.parquet"))
     texts = pa.table({"note": [f"met {i} people on the way home and told them {i * 7}" for i in range(400)]})
     refused(SchemaError, "'note'", call=lambda: run(tmp_path, texts, "texts.parquet", keep=(), drop=()))
