@@ -28,6 +28,7 @@ from dipriv.guarantee import Assumption, AssumptionKind
 from dipriv.references import Known
 from dipriv.sources import open_source, stream
 from dipriv.sources._blocks import block_digest, cut
+from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import Split
 from dipriv.sources.in_memory import TableSource
 from dipriv.sources.protocol import Rows, Scan

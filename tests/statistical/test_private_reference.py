@@ -191,8 +191,7 @@ def test_times_of_all_sorts_come_out_as_they_went_in(name: str, rows: int) -> No
         assert stats.ks_2samp(before, ticks).statistic < bound
         assert stats.ks_2samp(before + int(before.std() // 2), ticks).statistic > bound  # control
     if name == "times of day":
-        assert ticks.min() >= 0
-        assert ticks.max() < 86_400 * 10**9
+        assert ((ticks >= 0) & (ticks < 86_400 * 10**9)).all()
 
 
 def test_ten_thousand_labels() -> None:

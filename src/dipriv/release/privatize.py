@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from dipriv._progress import Progress, no_progress
 from dipriv._random.bits import Seed
@@ -30,9 +30,19 @@ if TYPE_CHECKING:
 Frame = TypeVar("Frame")
 
 
+class LazyQuery(Protocol):
+    """A lazy polars query, as type checkers tell it from a dataframe."""
+
+    def sink_parquet(self, *args: Any, **options: Any) -> Any: ...
+
+
 @overload
 def privatize(
-    data: str | Path, epsilon: float, *, progress: bool | Progress = ..., **options: Unpack[OptionTypes]
+    data: str | Path | LazyQuery | Callable[[], Any],
+    epsilon: float,
+    *,
+    progress: bool | Progress = ...,
+    **options: Unpack[OptionTypes],
 ) -> Release[ReleasedBatches]: ...
 @overload
 def privatize(

@@ -139,7 +139,7 @@ def test_files_and_the_estimator_refuse_them_too(idle: dict[str, Any], tmp_path:
 
 
 def test_a_schema_may_describe_columns_that_are_kept_or_dropped() -> None:
-    schema = {"who": dipriv.Discrete(), "pay": dipriv.Continuous(), "age": dipriv.Continuous()}
+    schema: dict[str, Any] = {"who": dipriv.Discrete(), "pay": dipriv.Continuous(), "age": dipriv.Continuous()}
     release: Any = dipriv.privatize(FRAME, 1.0, schema=schema, keep=["who"], drop=["age"])
     assert release.declared == ("pay",)
     assert [*release.data.columns] == ["who", "pay"]
@@ -157,7 +157,7 @@ def test_defaults() -> None:
     assert ReleaseOptions(1.0, holdout=0.2).uses_holdout
     assert ReleaseOptions(1.0, reference="holdout").uses_holdout
     assert isinstance(ReleaseOptions(1.0, public=PUBLIC).spec, Empirical)
-    unit = ReleaseOptions(1.0, unit="who").privacy_unit
+    unit = ReleaseOptions(1.0, unit="who").contribution_bound
     assert unit is not None
     assert unit.max_rows == DEFAULT_ROWS_PER_UNIT
     assert ReleaseOptions(1.0, unit="who").row_epsilon * DEFAULT_ROWS_PER_UNIT <= 1.0

@@ -33,6 +33,7 @@ from dipriv.ledger import Ledger
 from dipriv.release.accounting import LedgerSession, fingerprint_request
 from dipriv.release.result import Release
 from dipriv.sources import open_source, stream
+from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Scan
@@ -76,7 +77,7 @@ def test_a_file_gives_the_rows_of_a_table_in_memory(extension: str, tmp_path: Pa
     same = dipriv.privatize(table.drop_columns(["person"]), 1.0, reference="holdout", keep=["row"], seed=7)
     assert released.to_pydict() == same.data.to_pydict()
     extra = (Assumption(AssumptionKind.FILE_TYPES_PUBLIC),) if extension.startswith("csv") else ()
-    assert done.guarantee == replace(same.guarantee, conditions=(*same.guarantee.conditions, *extra))
+    assert done.guarantee == replace(same.guarantee, assumptions=(*same.guarantee.assumptions, *extra))
     assert done.row_counts == same.row_counts
     assert (done.row_counts.read, done.n_rows) == (table.num_rows, len(same.secrets.row_positions))
 

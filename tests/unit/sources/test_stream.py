@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,8 @@ def test_blocks_do_not_change_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stream, "MIN_BLOCK_ROWS", size)
         monkeypatch.setattr(stream, "MAX_BLOCK_ROWS", size)
         table = people(rows=201)
-        found.append(rows_of(dipriv.privatize(lambda table=table: pieces(table, 44), 1.0, seed=3).data.to_table()))
+        release = dipriv.privatize(partial(pieces, table, 44), 1.0, seed=3)
+        found.append(rows_of(release.data.to_table()))
     assert found[0] == found[1] == found[2]
 
 
