@@ -33,6 +33,11 @@ TABLE = pa.table(
 every_format = pytest.mark.parametrize("name", SUFFIXES)
 
 
+def kinds(schema: pa.Schema) -> list[str]:
+    """The types, but for the unit of times: Parquet has no seconds."""
+    return [str(kind).partition("[")[0] for kind in schema.types]
+
+
 def put(path: Path, table: pa.Table = TABLE, size: int = 2, format: str | None = None) -> Path:
     with FileSink.at(path, format, force=True) as sink:
         for batch in table.to_batches(max_chunksize=size):
@@ -59,7 +64,7 @@ def test_rows_come_back_with_types_nulls_and_letters(name: str, packed: str, tmp
     for _ in range(2):  # as often as needed
         found = File.at(file).read()
         assert found.to_pydict() == TABLE.to_pydict()
-        assert found.schema.types == TABLE.schema.types
+        assert kinds(found.schema) == kinds(TABLE.schema)
     assert [found.name for found in tmp_path.iterdir()] == [file.name]
 
 
@@ -76,7 +81,7 @@ def test_the_schema_is_that_of_the_rows(name: str, tmp_path: Path) -> None:
     file = File.at(put(tmp_path / f"t{SUFFIXES[name]}"))
     rows = FileBatches.of(file)
     assert rows.schema.names == TABLE.column_names
-    assert rows.schema.types == TABLE.schema.types
+    assert kinds(rows.schema) == kinds(TABLE.schema)
     assert all(column.metadata is None for column in rows.schema)
     assert file.n_rows() in (None, TABLE.num_rows)
     kept = rows.with_verbatim(["whole"]).schema
@@ -106,7 +111,7 @@ def test_batches_do_not_change_the_rows(name: str, tmp_path: Path) -> None:
 @every_format
 def test_what_is_not_of_the_format_is_refused_without_a_cell(name: str, tmp_path: Path) -> None:
     broken = tmp_path / f"t{SUFFIXES[name]}"
-    broken.write_bytes(f'{{"{MARKER}": 1,2\n"{MARKER}\n'.encode() + b"\xff\xfe\0")
+    broken.write_bytes(f'{{"a": 1,2\n"{MARKER}\n'.encode() + b"\xff\xfe\0")
     with pytest.raises(InputError) as caught:
         File.at(broken).read()
     assert broken.name in caught.value.fault
@@ -126,20 +131,30 @@ def people(rows: int = 800) -> pa.Table:
     )
 
 
+def texts(table: pa.Table) -> dict[str, list[Any]]:
+    """The cells; those of the kept column as texts, as which a text file has them."""
+    plain: dict[str, list[Any]] = table.to_pydict()
+    return plain | {"row": [str(cell) for cell in plain["row"]]}
+
+
+def cells(path: Path) -> dict[str, list[Any]]:
+    return texts(File.at(path).read())
+
+
 @every_format
 @pytest.mark.parametrize("options", [{}, {"reference": "holdout"}], ids=["private", "holdout"])
 def test_a_release_goes_in_and_out(name: str, options: dict[str, Any], tmp_path: Path) -> None:
     file, out = put(tmp_path / f"in{SUFFIXES[name]}", people(), 300), tmp_path / f"out{SUFFIXES[name]}"
     release = dipriv.privatize_file(file, out, 1.0, keep=["row"], seed=3, **options)
     here: Any = dipriv.privatize(people(), 1.0, keep=["row"], seed=3, **options)
-    assert File.at(out).read().to_pydict() == here.data.to_pydict()
+    assert cells(out) == texts(here.data)
     inferred = (Assumption(AssumptionKind.FILE_TYPES_PUBLIC),) if format_named(name).is_text else ()
     assert release.guarantee.assumptions == (*here.guarantee.assumptions, *inferred)
     sidecar = json.loads(out.with_name(f"{out.name}.dipriv.json").read_text(encoding="utf-8"))
     assert sidecar["guarantee"] == release.guarantee.to_dict()
     other = tmp_path / f"other{SUFFIXES[name]}"
     dipriv.privatize_file(file, other, 1.0, keep=["row"], seed=4, **options)
-    assert File.at(other).read().to_pydict() != here.data.to_pydict()  # control: the noise is there
+    assert cells(other) != texts(here.data)  # control: the noise is there
     written = tmp_path / f"written{SUFFIXES[name]}"
     dipriv.privatize(file, 1.0, keep=["row"], seed=3, **options).write(written)
     assert written.read_bytes() == out.read_bytes()

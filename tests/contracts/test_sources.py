@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ class Case:
     """How a source is opened in a folder, the same rows as an Arrow table, and how the source changes."""
 
     open: Callable[..., Any]
-    table: pa.Table = TABLE
+    table: pa.Table = field(default_factory=lambda: TABLE)
     change: Callable[[Path], object] | None = None
     not_nullable: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Case:
     @property
     def twin(self) -> pa.Table:
         """The same rows in memory, nullable where the source is: a column without nulls is released without."""
-        fields = [field.with_nullable(field.name not in self.not_nullable) for field in self.table.schema]
+        fields = [one.with_nullable(one.name not in self.not_nullable) for one in self.table.schema]
         return self.table.cast(pa.schema(fields))
 
 
@@ -294,7 +294,10 @@ def test_a_seeded_release_has_the_rows_of_the_table_in_memory(name: str, asked: 
         options = {key: value for key, value in options.items() if key != "columns"} | {"unit": case.unit}
     there: Any = dipriv.privatize(opened, 1.5, **options)
     here: Any = dipriv.privatize(case.twin, 1.5, **options)
-    assert as_arrow(there.data).to_pylist() == here.data.to_pylist()
+    released = as_arrow(there.data)
+    if name == "numpy":  # which has no names
+        released = released.rename_columns(here.data.column_names)
+    assert released.to_pylist() == here.data.to_pylist()
     assert there.row_counts == here.row_counts
     assert there.schema == here.schema
     inferred = {Assumption(AssumptionKind.FILE_TYPES_PUBLIC)} if name.startswith("csv") else set()

@@ -190,7 +190,10 @@ class Table:
 
     def _kept(self, name: str) -> Any:
         column = self._native_column(name)
-        return column if self.selected is None else _filter(column, self.backend, self.selected)
+        some = column if self.selected is None else _filter(column, self.backend, self.selected)
+        if self.backend == "pyarrow" and pa.types.is_dictionary(column.type):
+            return pa.chunked_array([_without_unused_labels(_one_chunk(some))], column.type)
+        return some
 
     def _nullable(self, name: str) -> bool:
         if self.backend == "pandas":
@@ -402,6 +405,17 @@ def _filter(column: Any, backend: Backend, rows: Mask) -> Any:
 
         return column.filter(pl.Series(rows))
     return column[rows]
+
+
+def _without_unused_labels(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same cells; labels that only other rows have, which are not released, are gone from the dictionary."""
+    codes = array.indices.drop_null().to_numpy(zero_copy_only=False)
+    used = np.bincount(codes, minlength=len(array.dictionary)) > 0
+    if used.all():
+        return array
+    places = pa.array(np.cumsum(used) - 1).cast(array.indices.type)
+    labels = array.dictionary.filter(pa.array(used))
+    return pa.DictionaryArray.from_arrays(places.take(array.indices), labels, ordered=array.type.ordered)
 
 
 def _filter_array(array: pa.Array, rows: Mask) -> pa.Array:

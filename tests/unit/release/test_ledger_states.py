@@ -91,7 +91,7 @@ def test_a_stream_is_reserved_until_it_was_read_to_the_end(ledger: Ledger) -> No
 
 
 def changing(since: int) -> Callable[[], Iterator[pa.RecordBatch]]:
-    """Rows of which one changes at a reading; opening a function reads the first batch of two iterators."""
+    """Rows of which one changes after some readings: opening the function is the first, the first pass the second."""
     readings = 0
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -105,7 +105,7 @@ def changing(since: int) -> Callable[[], Iterator[pa.RecordBatch]]:
 
 
 def test_a_source_that_changes_while_it_is_read_makes_the_release_fail(ledger: Ledger) -> None:
-    release = dipriv.privatize(changing(3), 0.5, reference=LAW, ledger=ledger, dataset="people")
+    release = dipriv.privatize(changing(2), 0.5, reference=LAW, ledger=ledger, dataset="people")
     rows: Any = release.data
     assert states(ledger) == [("reserved", None)]
     with pytest.raises(SourceChangedError) as caught:
@@ -117,7 +117,7 @@ def test_a_source_that_changes_while_it_is_read_makes_the_release_fail(ledger: L
 
 def test_a_source_that_changes_before_epsilon_is_spent_costs_nothing(ledger: Ledger) -> None:
     with pytest.raises(SourceChangedError) as caught:
-        dipriv.privatize(changing(3), 0.5, reference="holdout", ledger=ledger, dataset="people")
+        dipriv.privatize(changing(2), 0.5, reference="holdout", ledger=ledger, dataset="people")
     assert not hasattr(caught.value, "__notes__")
     assert ledger.datasets() == []
 
@@ -125,13 +125,13 @@ def test_a_source_that_changes_before_epsilon_is_spent_costs_nothing(ledger: Led
 def test_a_source_that_changes_while_a_reference_is_learned_is_spent(ledger: Ledger) -> None:
     """The labels, and all that is public, come first; then ε is reserved, and the rows are counted."""
     with pytest.raises(SourceChangedError) as caught:
-        dipriv.privatize(changing(4), 0.5, ledger=ledger, dataset="people")
+        dipriv.privatize(changing(2), 0.5, ledger=ledger, dataset="people")
     assert states(ledger) == [("failed", None)]
     assert "ε = 0.5 is spent" in spent_note(caught.value)
 
 
 def test_without_a_ledger_the_note_says_that_epsilon_is_spent_too() -> None:
-    release: Any = dipriv.privatize(changing(3), 0.5, reference=LAW)
+    release: Any = dipriv.privatize(changing(2), 0.5, reference=LAW)
     with pytest.raises(SourceChangedError) as caught:
         release.data.to_table()
     assert spent_note(caught.value).startswith("ε = 0.5 is spent: ")

@@ -70,7 +70,7 @@ OTHERS: dict[str, Pair] = {
     "public and a known law": (
         {"public": PUBLIC, "reference": LAW, "columns": ["pay", "age"]},
         "not fitted on one",
-        {"public": PUBLIC, "reference": Parametric("norm"), "columns": ["pay", "age"]},
+        {"public": PUBLIC, "reference": Parametric({"pay": "norm", "age": "norm"}), "columns": ["pay", "age"]},
     ),
     "target and hold-out": ({"target": "pay", "reference": "holdout"}, "not private", {"target": "pay"}),
     "target and public": ({"target": "pay", "public": PUBLIC}, "not private", {"public": PUBLIC}),

@@ -8,6 +8,7 @@ import pickle
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -34,6 +35,8 @@ FRAMES: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas(),
     "polars": pl.DataFrame,
     "pyarrow": lambda table: table,
+    "pyarrow, dictionaries": lambda table: table.set_column(1, "tag", table["tag"].dictionary_encode()),
+    "polars, categories": lambda table: pl.DataFrame(table).with_columns(pl.col("tag").cast(pl.Categorical)),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
     "holdout": {"reference": "holdout", "drop": ["who"]},
@@ -168,3 +171,20 @@ def test_which_rows_were_released_is_known_in_memory() -> None:
     stream = dipriv.privatize(TABLE.to_batches, 1.0, keep=["tag"], reference="holdout", drop=["who"])
     with pytest.raises(InputError, match="not known here"):
         _ = stream.secrets.released
+
+
+def test_the_dictionary_of_a_kept_column_has_labels_of_released_rows_only(tmp_path: Path) -> None:
+    """In memory, in a stream, and in files."""
+    table = TABLE.set_column(1, "tag", TABLE["tag"].dictionary_encode()).drop_columns("who")
+    split = dipriv.Split(0.25, bytes(range(32)))
+    options: dict[str, Any] = {"keep": ["tag"], "reference": "holdout", "split": split}
+    for source_of_rows in (table, table.to_batches):
+        release: Any = dipriv.privatize(source_of_rows, 1.0, **options)
+        data = release.data if isinstance(release.data, pa.Table) else release.data.to_table()
+        assert data.schema.equals(table.schema)
+        for chunk in data["tag"].chunks:
+            assert {*chunk.dictionary.to_pylist()} == {*chunk.to_pylist()} < {*TAGS}
+        path = release.write(tmp_path / "out.arrow", force=True).path
+        stored = path.read_bytes()
+        kept = {*data["tag"].to_pylist()}
+        assert all((tag.encode() in stored) == (tag in kept) for tag in TAGS)
