@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import dipriv
 from benchmarks.measure import side_by_side
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.kernels import noisy_uniform_cdf
 
 ROWS = 25_000_000

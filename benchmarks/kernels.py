@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import side_by_side
-from dipriv._columns import ColumnValues
-from dipriv._coordinates import UniformCoordinate, equal_parts
+from dipriv._base.columns import ColumnValues
+from dipriv._base.coordinates import UniformCoordinate, equal_parts
 from dipriv._random.bits import Draws, source
 from dipriv.codecs import LevelsCodec
 from dipriv.kernels import ColumnsKernel, Kernel, KernelSpec, Laplace, Optimal, OptimalJoint

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Bits, Draws, source
 
 ALARM = 1e-6

@@ -11,7 +11,7 @@ from research.experiments import bank
 from benchmarks.quality import peers
 from benchmarks.quality.contest import ONE_ROW, SAME, WEAKER, Method, Setting, contest, ours
 from benchmarks.quality.measures import logistic_kl
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 SEEDS, MST_RUNS, AIM_RUNS, WEAKER_RUNS = 20, 6, 2, 2
 BINS = {

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.quality.contest import Setting, ours, say
 from benchmarks.quality.measures import ks, total_variation
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 N, LABELS_N, LABELS, WIDE_N, WIDE, SMALL_N = 100_000, 200_000, 10_000, 10_000, 100, 500
 WIDENED = 4.0

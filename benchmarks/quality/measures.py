@@ -12,7 +12,7 @@ import pandas as pd
 from research.experiments import bank
 from scipy.stats import hypergeom
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 RANK_BINS = 20
 Triple = tuple[str, str, str]

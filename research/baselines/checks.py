@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Bits, Draws
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import (

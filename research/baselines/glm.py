@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from dipriv._arrays import FloatArray
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray
+from dipriv._base.jit import jit
 from dipriv._random.bits import Seed, source
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee, Model

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Draws, Seed, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import gammaln, ndtri
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Seed, source
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee, Model, Neighbouring, PrivacyUnit, UnitKind

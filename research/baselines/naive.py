@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
 from dipriv.errors import InputError

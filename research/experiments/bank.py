@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, rel_entr
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Empirical
 from dipriv.release.privatize import privatize
 from research.baselines import PrivateLogistic, naive

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Known
 from dipriv.release.privatize import privatize
 from research.baselines import Ball, Laplace

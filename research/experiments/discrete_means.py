@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Known
 from dipriv.release.privatize import privatize
 from research.baselines import BoundedMoment, Exponential, FrequencyResampling, Laplace

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.codecs import AtomsLine, Codec, LatticeCodec, RealCodec

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Empirical
 from dipriv.release.privatize import privatize
 from research.baselines import naive

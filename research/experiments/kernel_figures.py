@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv.kernels import KernelSpec, Laplace, OptimalColumns, OptimalJoint
 from research.experiments.plots import canvas, save
 from research.protocol import Drawing

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Empirical, Order
 from dipriv.references._models.boxes import Edge
 from dipriv.release.privatize import privatize

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.errors import InputError
 from dipriv.release.privatize import privatize
 from dipriv.release.result import Release

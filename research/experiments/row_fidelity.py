@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.kernels import KernelSpec, OptimalColumns, OptimalJoint
 from dipriv.references import Known
 from dipriv.release.privatize import privatize

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.release.privatize import privatize
 from research.baselines import BoundedMoment, Laplace
 from research.data import data_file

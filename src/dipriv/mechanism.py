@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, Words, first_not_below
-from dipriv._columns import ColumnValues
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray, Words, first_not_below
+from dipriv._base.columns import ColumnValues
+from dipriv._base.jit import jit
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import Stream, column_stream
 from dipriv.codecs import Codec, LevelsCodec

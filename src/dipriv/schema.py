@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from dipriv._atomic_write import OWNER_ONLY, write_atomic
-from dipriv._registry import serializable
+from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
+from dipriv._base.registry import serializable
 from dipriv.errors import InputError, SchemaError
 
 Level: TypeAlias = str | int | float | bool

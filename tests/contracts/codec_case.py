@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dipriv._columns import Storage
+from dipriv._base.columns import Storage
 from dipriv.codecs import Codec
 from dipriv.schema import Kind
 

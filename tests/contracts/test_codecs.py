@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from dipriv import _serialization
-from dipriv._arrays import FloatArray
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues, Storage
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues, Storage
 from dipriv.codecs import (
     AtomsLine,
     BinnedCodec,

@@ -13,7 +13,7 @@ from scipy import stats
 
 import dipriv
 from dipriv import _serialization
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError

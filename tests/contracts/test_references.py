@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import EncodedColumn
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn
 from dipriv._tables import frames
 from dipriv.errors import InputError
 from dipriv.kernels import Optimal

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues, Storage
-from dipriv._invariants import require
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues, Storage
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
 from dipriv._random.streams import SpreadUse
-from dipriv._registry import serializable
 from dipriv.codecs import Codec
 from dipriv.codecs.protocol import are_kinds_missing
 from dipriv.schema import Categorical

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
 from dipriv._random.streams import NoiseUse
-from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels import ExactRatio, Kernel, Transition, kernel_spec
 from dipriv.kernels.transition import exact_ratio, exp_below

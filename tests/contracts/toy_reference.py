@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.special import expit, logit
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate, without_levels
 from dipriv.references import Order, ReferenceRows, reference_spec
 from dipriv.schema import Kind
 

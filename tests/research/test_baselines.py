@@ -29,7 +29,7 @@ from research.baselines import (
 from research.baselines.naive import sample_range
 
 from dipriv import Guarantee, InputError, SchemaError
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Draws, Seed, source
 from dipriv.guarantee import AssumptionKind, Model, Neighbouring, ReferenceSource, UnitKind
 from dipriv.kernels.laplace import lattice_of

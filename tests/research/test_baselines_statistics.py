@@ -17,7 +17,7 @@ from research.baselines.checks import uniforms
 from research.baselines.glm import descend
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import source
 from dipriv.guarantee import Model
 from dipriv.kernels.laplace import lattice_of

@@ -11,7 +11,7 @@ from research.experiments.figures import CONTINUALIZATION, FLOWCHART, GRID, MIXE
 from research.protocol import Drawing
 from scipy import stats
 
-from dipriv._columns import ColumnValues
+from dipriv._base.columns import ColumnValues
 from dipriv._random.bits import source
 from dipriv.codecs import AtomsLine, RealCodec
 from dipriv.kernels import Laplace, noisy_uniform_cdf

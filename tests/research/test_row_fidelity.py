@@ -13,8 +13,8 @@ from research.protocol import seed_of
 from research.runner import reproduce
 from scipy import stats
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv.errors import InputError
 from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint
 from dipriv.references import Known

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv._atomic_write import create, write_atomic, write_text
+from dipriv._base.atomic_write import create, write_atomic, write_text
 from dipriv._sinks import FileSink
 from dipriv.cli import app
 from dipriv.errors import InputError

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dipriv
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
 from dipriv.kernels import JointKernel, Optimal
 from dipriv.mechanism import compose, decode

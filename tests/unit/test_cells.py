@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues
 from dipriv.codecs import BinnedCodec, FloatBitCodes, GridCodes, OrderedCodes, RankedLevelsCodec
 from tests.support import dkw, draws, ks_uniform
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Grouped, ReferenceRows
 from dipriv.references._models.boxes import Boxes
 from tests.support import vectors

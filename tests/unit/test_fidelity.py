@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dipriv
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
 from dipriv.kernels import JointKernel, Optimal, OptimalJoint
 from dipriv.mechanism import Chain, compose, decode

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._arrays import FloatArray, Words
+from dipriv._base.arrays import FloatArray, Words
 from dipriv._random.bits import Draws, source
 from dipriv.errors import InputError
 from dipriv.kernels._joint import sampler as joint_flips

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.references import Network, Node
 from dipriv.references._models.network import Groups
 from tests.support import ALARM, chi_square_tail, dkw, ks_uniform, uniform_rows

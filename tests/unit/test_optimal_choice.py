@@ -19,7 +19,7 @@ from scipy import stats
 
 import dipriv
 from dipriv import _serialization as state
-from dipriv._coordinates import Partition, UniformCoordinate, equal_parts
+from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
 from dipriv._random import bits
 from dipriv._tables import frames
 from dipriv.codecs import LevelsCodec

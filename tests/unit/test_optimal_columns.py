@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq, linprog
 
-from dipriv._arrays import FloatArray, first_not_below
-from dipriv._coordinates import Partition, UniformCoordinate, equal_parts
+from dipriv._base.arrays import FloatArray, first_not_below
+from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
 from dipriv.errors import InputError
 from dipriv.kernels import ColumnsKernel, InvariantChannel, Laplace, Optimal, OptimalColumns, Transition
 from dipriv.kernels._per_column.integer_channel import WHOLE, best_swap, masses_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, Octaves
 from dipriv.references._learning import postprocess as margins
 from dipriv.references._learning.postprocess import (

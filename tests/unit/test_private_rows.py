@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv._arrays import Counts
+from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table

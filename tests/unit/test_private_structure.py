@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv._tables import frames as tables
 from dipriv.mechanism import encode
 from dipriv.references import Network

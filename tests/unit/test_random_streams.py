@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._arrays import FloatArray, Words
-from dipriv._columns import NULL, PRESENT, ColumnValues
+from dipriv._base.arrays import FloatArray, Words
+from dipriv._base.columns import NULL, PRESENT, ColumnValues
 from dipriv._random import streams
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import LOOSE_LANE, NoiseUse, SplitLane, SpreadUse, Stream, column_stream

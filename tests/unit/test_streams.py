@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv import _parallel as chunks
+from dipriv._base import parallel as chunks
 from dipriv.references import Grouped
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dipriv
-from dipriv._columns import NULL, PRESENT, ColumnValues
+from dipriv._base.columns import NULL, PRESENT, ColumnValues
 from dipriv._random.bits import source
 from dipriv.codecs import LevelsCodec
 from dipriv.kernels import Laplace, Transition

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, Words
+from dipriv._base.arrays import FloatArray, Words
 from dipriv._random.streams import LOOSE_LANE
 from dipriv.errors import InputError
 

@@ -19,8 +19,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Words
-from dipriv._jit import jit
+from dipriv._base.arrays import Words
+from dipriv._base.jit import jit
 from dipriv._random.bits import Draws
 from dipriv._random.streams import NoiseUse
 

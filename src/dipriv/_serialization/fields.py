@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from dipriv._registry import implementations
+from dipriv._base.registry import implementations
 
 _MAX_WHOLE = 1 << 64
 """A whole number that stands for a real one is no larger."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dipriv._registry import find_serializable, is_serializable
+from dipriv._base.registry import find_serializable, is_serializable
 from dipriv._serialization.archive import MAX_BYTES, Arrays, as_dtype, pack, unpack
 from dipriv._serialization.fields import check_fields
 from dipriv._serialization.types import type_from_plain, type_to_plain

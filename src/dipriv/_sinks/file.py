@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dipriv._atomic_write import check_name, commit_file, create, temporary_path
+from dipriv._base.atomic_write import check_name, commit_file, create, temporary_path
 from dipriv._sinks.csv_injection import as_text, escaped, formula_names, formulas_in
 from dipriv._sinks.sidecar_order import commit_with_sidecar
 from dipriv.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dipriv._atomic_write import temporary_path
+from dipriv._base.atomic_write import temporary_path
 from dipriv._sinks.sidecar_order import commit_with_sidecar
 from dipriv.errors import InputError, StorageError
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dipriv._atomic_write import write_text
+from dipriv._base.atomic_write import write_text
 from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
 
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues, Storage, cast
-from dipriv._jit import jit
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues, Storage, cast
+from dipriv._base.jit import jit
 from dipriv.errors import InputError, SchemaError
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}

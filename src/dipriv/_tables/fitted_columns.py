@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from dipriv._columns import NULL, ColumnValues, cast
-from dipriv._invariants import require
-from dipriv._registry import serializable
+from dipriv._base.columns import NULL, ColumnValues, cast
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv._tables.arrow import distinct_labels, meaning
 from dipriv._tables.frames import Column, Table
 from dipriv.codecs import Codec, fit_codec, infer_kind

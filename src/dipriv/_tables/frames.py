@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dipriv._arrays import Mask
-from dipriv._columns import NULL, PRESENT, ColumnValues, NumericColumn, Storage, cast
-from dipriv._invariants import require
-from dipriv._registry import serializable
+from dipriv._base.arrays import Mask
+from dipriv._base.columns import NULL, PRESENT, ColumnValues, NumericColumn, Storage, cast
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of, value_range
 from dipriv.errors import InputError, SchemaError
 

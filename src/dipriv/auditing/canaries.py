@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues, Storage
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues, Storage
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import cells_to_arrow, distinct_labels
 from dipriv._tables.frames import Table

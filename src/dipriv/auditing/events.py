@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 Shape: TypeAlias = tuple[tuple[int, ...], ...]
 """Which features a score uses: one feature, or a pair, in each of its parts."""

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._progress import Progress, no_progress
+from dipriv._base.arrays import FloatArray
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits, Seed, source
 from dipriv.auditing.events import (
     FINE_BINS,

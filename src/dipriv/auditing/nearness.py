@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv._columns import PRESENT
-from dipriv._jit import jit
+from dipriv._base.columns import PRESENT
+from dipriv._base.jit import jit
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Table

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
-from dipriv._parallel import MIN_CHUNK_ROWS as ROWS_PER_CHUNK
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv._base.parallel import MIN_CHUNK_ROWS as ROWS_PER_CHUNK
 from dipriv._random.bits import Bits, Draws
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import cells_to_arrow

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._progress import Progress, no_progress
+from dipriv._base.arrays import FloatArray
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import distinct_labels

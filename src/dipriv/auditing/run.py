@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dipriv._progress import Progress, no_progress
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames
 from dipriv._tables.frames import check_names

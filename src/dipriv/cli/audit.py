@@ -61,7 +61,7 @@ def audit(
 
     Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error.
     """
-    from dipriv._atomic_write import write_text
+    from dipriv._base.atomic_write import write_text
     from dipriv.auditing.run import audit as run_audit
     from dipriv.sources.files import File
 

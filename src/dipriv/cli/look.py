@@ -24,7 +24,7 @@ def inspect(
 
     The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
     """
-    from dipriv._atomic_write import write_text
+    from dipriv._base.atomic_write import write_text
     from dipriv.inspection import inspect as look
     from dipriv.sources.files import File
 

@@ -1,7 +1,7 @@
 """Codecs: one column's cells <-> continuous reals."""
 
-from dipriv._atoms_line import AtomsLine
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv._base.atoms_line import AtomsLine
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.fit import fit_codec, infer_kind
 from dipriv.codecs.levels import LatticeCodec, LevelsCodec

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
-from dipriv._invariants import is_increasing, is_vector, require
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues
+from dipriv._base.invariants import is_increasing, is_vector, require
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
-from dipriv._registry import serializable
 from dipriv.codecs.levels import check_levels, find_levels
 from dipriv.codecs.ordered_codes import Codes, OrderedCodes
 from dipriv.codecs.protocol import Codec, are_kinds_missing

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, first_not_below
-from dipriv._atoms_line import AtomsLine
-from dipriv._columns import ColumnValues, Storage
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray, first_not_below
+from dipriv._base.atoms_line import AtomsLine
+from dipriv._base.columns import ColumnValues, Storage
+from dipriv._base.jit import jit
 from dipriv.codecs.levels import LatticeCodec, LevelsCodec, nearest_index
 from dipriv.codecs.missing import MissingCodec
 from dipriv.codecs.one_hot import OneHotCodec

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, first_not_below
-from dipriv._columns import PRESENT, ColumnValues, cast
-from dipriv._invariants import is_finite, is_increasing, is_vector, require
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray, first_not_below
+from dipriv._base.columns import PRESENT, ColumnValues, cast
+from dipriv._base.invariants import is_finite, is_increasing, is_vector, require
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
-from dipriv._registry import serializable
 from dipriv.codecs.protocol import Codec, are_kinds_missing, as_column, spread_below
 
 _POWERS_OF_TEN = frozenset(10**digits for digits in range(10))

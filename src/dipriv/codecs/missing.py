@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
-from dipriv._invariants import require
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
 from dipriv._random.streams import SpreadUse
-from dipriv._registry import serializable
 from dipriv.codecs.protocol import Codec, are_kinds_missing
 
 

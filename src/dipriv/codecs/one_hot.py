@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
-from dipriv._registry import serializable
 from dipriv.codecs.levels import check_levels
 from dipriv.codecs.protocol import Codec
 

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import cast
-from dipriv._invariants import require
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import cast
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv.codecs.levels import is_step, nearest_index
 
 Codes = NDArray[np.int64]

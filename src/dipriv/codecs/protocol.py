@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import NAN, NULL, PRESENT, ColumnValues
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues
 from dipriv._random.bits import Draws
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._atoms_line import AtomsLine
-from dipriv._columns import ColumnValues, cast
-from dipriv._invariants import require
+from dipriv._base.arrays import FloatArray
+from dipriv._base.atoms_line import AtomsLine
+from dipriv._base.columns import ColumnValues, cast
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
-from dipriv._registry import serializable
 from dipriv.codecs.protocol import Codec, as_column
 
 

@@ -1,6 +1,6 @@
 """Kernels: private, distribution-invariant noise on the unit cube."""
 
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.kernels._per_column.integer_channel import InvariantChannel
 from dipriv.kernels._per_column.kernel import ColumnsKernel

@@ -15,12 +15,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import UniformCoordinate
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
 from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace
-from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels.noisy_uniform import cdf_at, slope_of, tail_of
 from dipriv.kernels.protocol import Kernel, kernel_spec

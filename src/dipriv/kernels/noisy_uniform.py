@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray
+from dipriv._base.jit import jit
 
 
 def noisy_uniform_cdf(x: FloatArray, b: FloatArray | float) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._coordinates import Partition, UniformCoordinate
+from dipriv._base.coordinates import Partition, UniformCoordinate
 from dipriv.errors import InputError
 from dipriv.kernels._joint.kernel import JointKernel, integer_weights
 from dipriv.kernels._per_column.kernel import ColumnsKernel

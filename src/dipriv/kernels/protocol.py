@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.registry import Names
 from dipriv._random.bits import Draws
-from dipriv._registry import Names
 from dipriv.kernels.transition import Transition
 
 

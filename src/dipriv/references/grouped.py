@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv.errors import InputError
 from dipriv.references._models.boxes import Boxes, Edge, Groups
 from dipriv.references.empirical import check_edge

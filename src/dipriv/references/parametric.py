@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.references._models.distributions import Frozen, as_distribution
 from dipriv.references._models.independent import Independent

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dipriv._columns import NumericColumn
+from dipriv._base.columns import NumericColumn
 from dipriv.errors import InputError
 from dipriv.references._learning.domain import check_column, domain_of
 from dipriv.references._learning.learn import NetworkPlan

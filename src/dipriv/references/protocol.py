@@ -10,11 +10,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Counts, FloatArray
-from dipriv._columns import NumericColumn, ValuesOf
-from dipriv._coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.arrays import Counts, FloatArray
+from dipriv._base.columns import NumericColumn, ValuesOf
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.registry import Names
 from dipriv._random.bits import Bits
-from dipriv._registry import Names
 from dipriv.errors import InputError
 from dipriv.schema import Kind, Schema
 

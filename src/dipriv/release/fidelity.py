@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Draws, source
 from dipriv.mechanism import decode
 from dipriv.references import ContinuousDistribution, GroupedBoxes, Independent

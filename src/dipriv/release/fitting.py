@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv._arrays import Counts
-from dipriv._columns import ColumnValues
-from dipriv._coordinates import EncodedColumn, UniformCoordinate
-from dipriv._jit import announce_compilation
-from dipriv._parallel import in_chunks
-from dipriv._progress import Progress, no_progress
+from dipriv._base.arrays import Counts
+from dipriv._base.columns import ColumnValues
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.jit import announce_compilation
+from dipriv._base.parallel import in_chunks
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits, Draws
 from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.fitted_columns import FittedColumn, declared_labels, fit_columns, refuse_nulls

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from dipriv import _serialization as state
-from dipriv._atomic_write import write_atomic
+from dipriv._base.atomic_write import write_atomic
+from dipriv._base.registry import implementations
 from dipriv._random.bits import Seed, source
-from dipriv._registry import implementations
 from dipriv._tables import frames as tables
 from dipriv._tables.fitted_columns import FittedColumn
 from dipriv.errors import DiprivError, InputError

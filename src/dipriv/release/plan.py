@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from dipriv._jit import announce_compilation
-from dipriv._progress import Progress, no_progress
+from dipriv._base.jit import announce_compilation
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._tables.frames import Table
 from dipriv._tables.identifiers import refuse_free_text

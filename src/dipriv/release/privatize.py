@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
-from dipriv._progress import Progress, no_progress
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Seed
 from dipriv._sinks import FileSink, FolderSink
 from dipriv._tables import frames

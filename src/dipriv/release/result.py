@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv._arrays import Mask
+from dipriv._base.arrays import Mask
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee
 from dipriv.release.accounting import Receipt

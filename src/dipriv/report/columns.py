@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.report.distances import label_distances, line_distances
 from dipriv.report.facts import FEWEST, Axis, ColumnFacts, Histogram, Levels, TableRow, Tails
 from dipriv.report.fidelity import row_fidelity

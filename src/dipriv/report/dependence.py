@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.report.columns import MOST_BARS, MOST_LABELS
 from dipriv.report.distances import BINS
 from dipriv.report.facts import FEWEST, Change, Dependence, HeatMap, Matrix

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.report.extra import needed
 from dipriv.report.facts import FEWEST, Coefficient, Downstream, Estimate
 from dipriv.report.pairing import Pair

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import NULL, PRESENT, ColumnValues
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NULL, PRESENT, ColumnValues
 from dipriv.release.fidelity import correlation_of, kappa_of
 from dipriv.report.facts import FEWEST, Fidelity
 from dipriv.report.pairing import Pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from dipriv._atomic_write import OWNER_ONLY, write_atomic
+from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv.report import formats
 from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
 from dipriv.report.distances import REPEATS

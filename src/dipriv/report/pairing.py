@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import PRESENT, ColumnValues, Storage
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues, Storage
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
 from dipriv.codecs import infer_kind

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv._parallel import in_parallel
+from dipriv._base.parallel import in_parallel
 from dipriv._tables.frames import Table
 
 DIGEST_BYTES = 32

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Mask
+from dipriv._base.arrays import Mask
 from dipriv._random.bits import Bits
 from dipriv._tables.frames import Table
 from dipriv.errors import InputError

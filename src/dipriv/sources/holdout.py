@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dipriv._arrays import Mask
-from dipriv._atomic_write import OWNER_ONLY, write_atomic
+from dipriv._base.arrays import Mask
+from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.frames import Table, check_names

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from dipriv._arrays import Counts, Mask
-from dipriv._progress import Progress, no_progress
+from dipriv._base.arrays import Counts, Mask
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table

@@ -14,8 +14,8 @@ import pytest
 from research.audit_standard import KERNELS, one_column, several_columns
 
 import dipriv
-from dipriv._arrays import Words
-from dipriv._progress import no_progress
+from dipriv._base.arrays import Words
+from dipriv._base.progress import no_progress
 from dipriv._random.bits import Bits, Draws, Seed
 from dipriv._tables import fitted_columns as columns
 from dipriv._tables import frames as tables

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dipriv._atomic_write import write_text
+from dipriv._base.atomic_write import write_text
 from dipriv._sinks import FileSink
 from dipriv.errors import InputError, SourceChangedError, StorageError
 from dipriv.sources.files import File, FileBatches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.auditing.attacks.outcome import compare
 from dipriv.auditing.attacks.registry import AttackContext, attack
 from dipriv.auditing.attacks.setup import Cohort

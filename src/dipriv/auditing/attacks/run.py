@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dipriv._progress import Progress, no_progress
+from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Seed
 from dipriv._tables.frames import check_names
 from dipriv.auditing.attacks.registry import AttackContext, registered_attacks

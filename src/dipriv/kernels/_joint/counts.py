@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dipriv._arrays import Words
+from dipriv._base.arrays import Words
 
 Classes: TypeAlias = tuple[tuple[int, int], ...]
 """(weight of a bit, number of such bits), heaviest first."""

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, Words
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray, Words
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
-from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels._joint.counts import (
     Classes,

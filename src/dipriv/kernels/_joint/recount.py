@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from dipriv._arrays import Words
+from dipriv._base.arrays import Words
 from dipriv.kernels._joint.counts import FlipDistribution
 
 

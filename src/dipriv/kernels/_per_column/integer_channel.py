@@ -8,9 +8,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._invariants import require
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels._per_column.linear_program import best_excess, lazy_excess
 from dipriv.kernels.transition import Transition, Weights, has_ratios_within

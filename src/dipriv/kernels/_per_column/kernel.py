@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, Words, first_not_below
-from dipriv._coordinates import Partition
-from dipriv._invariants import require
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray, Words, first_not_below
+from dipriv._base.coordinates import Partition
+from dipriv._base.invariants import require
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
 from dipriv._random.streams import NoiseUse
-from dipriv._registry import serializable
 from dipriv.errors import InputError
 from dipriv.kernels._per_column.integer_channel import InvariantChannel, best_swap, masses_of
 from dipriv.kernels.protocol import ExactRatio, Kernel

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 MAX_EXPONENT = 12.0
 """For larger ε the program's coefficients differ too much for doubles; the best matrix for this ε is used."""

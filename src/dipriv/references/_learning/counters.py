@@ -12,10 +12,10 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Counts
-from dipriv._columns import PRESENT, ColumnValues, ValuesOf
-from dipriv._jit import jit
-from dipriv._parallel import in_parallel
+from dipriv._base.arrays import Counts
+from dipriv._base.columns import PRESENT, ColumnValues, ValuesOf
+from dipriv._base.jit import jit
+from dipriv._base.parallel import in_parallel
 from dipriv.codecs import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, OrderedCodes
 from dipriv.references._learning.domain import Domain

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dipriv._arrays import Counts, FloatArray
+from dipriv._base.arrays import Counts, FloatArray
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.postprocess import to_total, with_minimum
 from dipriv.references._learning.two_way import denoised, max_entropy_table

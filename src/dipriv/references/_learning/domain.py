@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._columns import NAN, NULL, ColumnValues, NumericColumn, ValuesOf, cast
-from dipriv._coordinates import UniformCoordinate
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NAN, NULL, ColumnValues, NumericColumn, ValuesOf, cast
+from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.jit import jit
 from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.codecs.temporal import ticks_in

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Counts, FloatArray
-from dipriv._columns import NULL
+from dipriv._base.arrays import Counts, FloatArray
+from dipriv._base.columns import NULL
 from dipriv.codecs import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
 from dipriv.references._learning.counters import (

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dipriv._arrays import Counts
-from dipriv._coordinates import UniformCoordinate
+from dipriv._base.arrays import Counts
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Bits
 from dipriv.codecs import BinnedCodec, Codec, LevelsCodec, RankedLevelsCodec
 from dipriv.errors import InputError

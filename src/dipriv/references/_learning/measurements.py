@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Counts, FloatArray
+from dipriv._base.arrays import Counts, FloatArray
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace
 from dipriv.errors import InputError, InternalError

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, Octaves
 
 CERTAIN = 1e-9

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import Counts
+from dipriv._base.arrays import Counts
 from dipriv.codecs.ordered_codes import Codes, Octaves
 from dipriv.references._learning.measurements import Accountant, clamp_scale
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 SHRINK = 0.45
 """Of the noise's own largest singular value; measured to be good on the bank and Adult tables."""

@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import EncodedColumn, UniformCoordinate
-from dipriv._invariants import is_finite, is_increasing, is_vector, require
-from dipriv._jit import jit
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.invariants import is_finite, is_increasing, is_vector, require
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
 from dipriv.references._models.bucket_index import BucketIndex, find_between
 from dipriv.references.protocol import PortableReference
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._jit import jit
+from dipriv._base.arrays import FloatArray
+from dipriv._base.jit import jit
 
 ENTRIES_PER_CELL = 1
 GOOD_RUN = 4.0

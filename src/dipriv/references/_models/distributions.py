@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._atoms_line import AtomsLine
-from dipriv._coordinates import EncodedColumn, UniformCoordinate
-from dipriv._invariants import is_finite, is_nondecreasing, is_vector, require
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.atoms_line import AtomsLine
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.invariants import is_finite, is_nondecreasing, is_vector, require
+from dipriv._base.registry import serializable
 from dipriv.errors import InputError
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 

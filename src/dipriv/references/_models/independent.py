@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import EncodedColumn, UniformCoordinate
-from dipriv._invariants import require
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
 from dipriv.references._models.distributions import Distribution, LevelsDistribution
 from dipriv.references.protocol import PortableReference
 

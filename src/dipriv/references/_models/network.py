@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray, first_not_below
-from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
-from dipriv._invariants import is_finite, is_nondecreasing, is_vector, require
-from dipriv._jit import jit
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray, first_not_below
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate, without_levels
+from dipriv._base.invariants import is_finite, is_nondecreasing, is_vector, require
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
 from dipriv.references.protocol import PortableReference
 
 Groups = NDArray[np.int64]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dipriv._arrays import FloatArray
-from dipriv._coordinates import EncodedColumn, UniformCoordinate, without_levels
-from dipriv._invariants import is_finite, is_vector, require
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate, without_levels
+from dipriv._base.invariants import is_finite, is_vector, require
+from dipriv._base.registry import serializable
 from dipriv.errors import InputError
 from dipriv.references.protocol import PortableReference
 

@@ -33,7 +33,7 @@ from typing import Any
 import pyarrow as pa
 
 from dipriv import errors
-from dipriv._arrays import Counts
+from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.arrow import distinct_labels

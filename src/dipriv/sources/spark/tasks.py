@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from dipriv._arrays import Counts
+from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Table

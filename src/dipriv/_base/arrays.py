@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._jit import jit
+from dipriv._base.jit import jit
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]

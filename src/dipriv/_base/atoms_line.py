@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
-from dipriv._invariants import is_finite, is_increasing, is_vector, require
-from dipriv._registry import serializable
+from dipriv._base.arrays import FloatArray
+from dipriv._base.invariants import is_finite, is_increasing, is_vector, require
+from dipriv._base.registry import serializable
 
 
 @serializable(former_name="MixedLine")

@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._arrays import FloatArray
+from dipriv._base.arrays import FloatArray
 
 MAX_LEVELS = 1 << 10
 """More levels are merged by quantiles first."""

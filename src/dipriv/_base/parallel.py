@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._columns import ColumnValues
-from dipriv._progress import Progress, no_progress
+from dipriv._base.columns import ColumnValues
+from dipriv._base.progress import Progress, no_progress
 from dipriv.errors import InputError
 
 Work: TypeAlias = Callable[[slice, int], list[ColumnValues]]

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._registry import serializable
+from dipriv._base.registry import serializable
 
 PRESENT, NULL, NAN = 0, 1, 2
 """What a cell is: a value, a null, or a floating-point NaN that its table tells apart from null."""
