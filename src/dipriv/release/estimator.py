@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -106,7 +107,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         options = self._options()
         options.warn()
-        table = frames.read(X)
+        table = as_table(X)
         plan = prepare(DeferredSource(table), options)
         release = plan.run()
         self.mechanism_ = release.secrets.mechanism
@@ -138,7 +139,12 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         BudgetError : the ledger's budget does not allow another transform.
         """
         check_is_fitted(self, "mechanism_")
-        table = frames.read(X)
+        table = as_table(X)
+        if table.backend == "numpy" and len(table.names) != self.n_features_in_:
+            raise InputError(
+                f"X has {len(table.names)} features, but DIP is expecting {self.n_features_in_} features as input.",
+                "Pass the columns of fit; feature_names_in_ lists them.",
+            )
         check_names(self.keep, table.names, "keep")
         self.mechanism_.check(table)
         if table.names != tuple(self.feature_names_in_):
@@ -233,3 +239,38 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.non_deterministic = True
         return tags
+
+
+def as_table(X: Any) -> Table:
+    """A table of any form that scikit-learn passes on: dataframes as they are, other things as arrays."""
+    if issparse(X):
+        raise InputError("sparse input is not supported.", "Convert it to a dense array: X.toarray().")
+    is_frame = type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    if isinstance(X, list) or (hasattr(X, "__array__") and not is_frame):
+        X = _as_numbers(np.asarray(X))
+    return frames.read(X)
+
+
+def _as_numbers(array: np.ndarray) -> np.ndarray:
+    """A two-dimensional array of numbers, with the messages of scikit-learn."""
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported.", "Pass real and imaginary parts as columns.")
+    if array.ndim == 1:
+        raise InputError(
+            "expected a 2D array, got a 1D array.",
+            "Reshape your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row.",
+        )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise InputError(
+            f"found an array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.",
+            "Pass at least one column.",
+        )
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "the array holds objects that are not numbers; argument must be a string, a number or a dataframe.",
+            "Pass a dataframe, whose columns have types of their own.",
+        ) from None

@@ -55,7 +55,10 @@ class Written:
     escaped: bool = False
     """Whether these have an apostrophe before them."""
     sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
-    """Matching rows of the private table and of the release, for a report: private."""
+    """Matching rows of the private table and of the release, for a report: private, and in no pickle or copy."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"sample": None}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
