@@ -110,7 +110,7 @@ def test_batches_do_not_change_the_rows(name: str, tmp_path: Path) -> None:
 
 @every_format
 def test_batches_may_have_dictionaries_of_their_own(name: str, tmp_path: Path) -> None:
-    parts = [["b", "a", None], ["a", "c"], ["c"], ["b", "d", "a"]]
+    parts: list[list[str | None]] = [["b", "a", None], ["a", "c"], ["c"], ["b", "d", "a"]]
     batches = [pa.record_batch({"n": range(len(part)), "x": pa.array(part).dictionary_encode()}) for part in parts]
     with FileSink.at(tmp_path / f"t{SUFFIXES[name]}") as sink:
         for batch in batches:
