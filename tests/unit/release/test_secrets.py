@@ -22,6 +22,8 @@ from dipriv._random.bits import source
 from dipriv.errors import InputError
 from dipriv.references import Grouped
 from dipriv.release.result import Release
+from dipriv.sources import stream
+from dipriv.sources.files import File
 
 N, SEED = 240, 31
 RNG = np.random.default_rng(8)
@@ -168,13 +170,17 @@ def test_which_rows_were_released_is_known_in_memory() -> None:
     release: Any = dipriv.privatize(TABLE, 1.0, keep=["tag"], unit="who", rows_per_unit=2, reference="holdout")
     assert release.secrets.released.sum() == release.n_rows == len(release.secrets.row_positions)
     assert release.data["tag"].to_pylist() == [TAGS[row] for row in release.secrets.row_positions]
-    stream = dipriv.privatize(TABLE.to_batches, 1.0, keep=["tag"], reference="holdout", drop=["who"])
+    streamed = dipriv.privatize(TABLE.to_batches, 1.0, keep=["tag"], reference="holdout", drop=["who"])
     with pytest.raises(InputError, match="not known here"):
-        _ = stream.secrets.released
+        _ = streamed.secrets.released
 
 
-def test_the_dictionary_of_a_kept_column_has_labels_of_released_rows_only(tmp_path: Path) -> None:
-    """In memory, in a stream, and in files."""
+def test_the_dictionary_of_a_kept_column_has_labels_of_released_rows_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory, in blocks of a stream, and in a file of all of them."""
+    monkeypatch.setattr(stream, "MIN_BLOCK_ROWS", 100)
+    monkeypatch.setattr(stream, "MAX_BLOCK_ROWS", 100)
     table = TABLE.set_column(1, "tag", TABLE["tag"].dictionary_encode()).drop_columns("who")
     split = dipriv.Split(0.25, bytes(range(32)))
     options: dict[str, Any] = {"keep": ["tag"], "reference": "holdout", "split": split}
@@ -186,5 +192,6 @@ def test_the_dictionary_of_a_kept_column_has_labels_of_released_rows_only(tmp_pa
             assert {*chunk.dictionary.to_pylist()} == {*chunk.to_pylist()} < {*TAGS}
         path = release.write(tmp_path / "out.arrow", force=True).path
         stored = path.read_bytes()
+        assert File.at(path).read()["tag"].to_pylist() == data["tag"].to_pylist()
         kept = {*data["tag"].to_pylist()}
         assert all((tag.encode() in stored) == (tag in kept) for tag in TAGS)

@@ -473,9 +473,11 @@ def _limited(module: Any, name: str, value: int, call: Callable[[], Any]) -> Non
 
 
 def _run(*arguments: object, code: int = 0) -> str:
-    """The command in this process, whose session it takes; what it says."""
+    """The command in this process, whose session it takes; what it says, with --json on the standard output alone."""
     done = CliRunner().invoke(app, ["privatize", *map(str, arguments), "--engine", "spark"])
-    told = done.output + (str(done.exception) if isinstance(done.exception, DiprivError) else "")
+    told = (done.stdout if "--json" in arguments else done.output) + (
+        str(done.exception) if isinstance(done.exception, DiprivError) else ""
+    )
     found = 1 if isinstance(done.exception, DiprivError) else done.exit_code
     assert found == code, (told, done.exception)
     return told

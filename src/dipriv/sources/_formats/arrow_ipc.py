@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dipriv.sources._formats.registry import TableFile, file_format
 from dipriv.sources._untrusted import validate_batch
@@ -31,7 +32,41 @@ class ArrowIpc:
         return None
 
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True) -> Any:
-        return pa.ipc.new_file(stream, schema)
+        return _Writer(stream, schema)
+
+
+class _Writer:
+    """A file has one dictionary a column, which may grow: each batch's own labels are added to it."""
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        self._file = pa.ipc.new_file(stream, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
+        self._labels: dict[str, pa.Array] = {}
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        columns = [
+            self._with_all_labels(name, array) if pa.types.is_dictionary(array.type) else array
+            for name, array in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        self._file.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _with_all_labels(self, name: str, array: pa.DictionaryArray) -> pa.DictionaryArray:
+        seen = self._labels.get(name)
+        if seen is None or array.dictionary.equals(seen):
+            self._labels[name] = array.dictionary
+            return array
+        new = array.dictionary.filter(pc.is_null(pc.index_in(array.dictionary, seen)))
+        labels = self._labels[name] = pa.concat_arrays([seen, new])
+        places = pc.index_in(array.dictionary, labels).cast(array.type.index_type)
+        return pa.DictionaryArray.from_arrays(places.take(array.indices), labels, ordered=array.type.ordered)
 
 
 def _is_file(stream: Any) -> bool:
