@@ -71,7 +71,13 @@ class Setting:
         """The same on one table, with a split of its own or a given one."""
         reference = Empirical(order=self.order, edge=self.edge)
         release = privatize(
-            table, self.epsilon, reference=reference, kernel="laplace", holdout=self.holdout, split=split, seed=seed
+            table,
+            self.epsilon,
+            reference=reference,
+            kernel="laplace",
+            holdout=self.holdout if split is None else None,
+            split=split,
+            seed=seed,
         )
         return l2_error(np.asarray(release.data, dtype=np.float64))
 

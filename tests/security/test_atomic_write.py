@@ -16,7 +16,7 @@ import dipriv
 from dipriv._base.atomic_write import create, write_atomic, write_text
 from dipriv._sinks import FileSink
 from dipriv.cli import app
-from dipriv.errors import InputError
+from dipriv.errors import InputError, StorageError
 from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
 from dipriv.ledger import Ledger
 from dipriv.release import local
@@ -49,7 +49,7 @@ def test_a_link_that_appears_meanwhile_is_not_written_through(tmp_path: Path) ->
     with FileSink.at(link) as sink:
         sink.write(released(tmp_path))
         link.symlink_to(target)
-        with pytest.raises(InputError, match="File exists"):
+        with pytest.raises(StorageError, match="File exists"):
             sink.commit()
     assert not target.exists()
 
@@ -85,7 +85,7 @@ def test_a_name_too_long_for_its_note_is_refused_before_anything_is_done(tmp_pat
     with pytest.raises(InputError, match="too long by"):
         FileSink.at(tmp_path / f"{'x' * 230}.csv")
     (tmp_path / f"t.csv{SIDECAR_SUFFIX}").mkdir()
-    with pytest.raises(InputError, match="is a folder; a note"):
+    with pytest.raises(InputError, match="is a folder; the guarantee"):
         FileSink.at(tmp_path / "t.csv")
 
 

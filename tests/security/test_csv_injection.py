@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from dipriv._sinks import FileSink
 from dipriv._sinks.csv_injection import formulas_in
 from dipriv.cli import app
+from dipriv.errors import InputError
 from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
 from dipriv.sources.files import File
 
@@ -66,9 +67,11 @@ def test_formulas_are_counted_and_escaped_if_asked_for(ending: str, of: pa.DataT
 
 
 def test_other_formats_are_left_alone(tmp_path: Path) -> None:
-    sink = write_csv(tmp_path / "t.parquet", pa.table({"=x": ["=1+1"]}), escape=True)
+    sink = write_csv(tmp_path / "t.parquet", pa.table({"=x": ["=1+1"]}), escape=False)
     assert pq.read_table(tmp_path / "t.parquet").to_pydict() == {"=x": ["=1+1"]}
     assert not sink.formulas
+    with pytest.raises(InputError, match="escape_formulas has no meaning"):
+        FileSink.at(tmp_path / "other.parquet", escape_formulas=True)
 
 
 def test_the_command_warns_of_formulas_and_escapes_them(tmp_path: Path) -> None:
@@ -87,4 +90,5 @@ def test_the_command_warns_of_formulas_and_escapes_them(tmp_path: Path) -> None:
     assert "Column 'said'" not in done.stderr
     assert set(File.at(tmp_path / "out.csv").read()["said"].to_pylist()) == {"'=1+1", "yes"}
     done = CliRunner().invoke(app, [*told, str(tmp_path / "out.parquet"), "--escape-formulas"])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
+    assert not (tmp_path / "out.parquet").exists()

@@ -26,6 +26,7 @@ from scipy import stats
 import dipriv
 from dipriv import _serialization as state
 from dipriv.errors import InputError
+from dipriv.guarantee import Model
 from dipriv.references import Known
 from dipriv.release import local
 from tests.security.support import FITS, PEOPLE, RNG, little
@@ -409,21 +410,28 @@ def saved(fitted: Any, promise: dipriv.Guarantee) -> bytes:
 
 # ---- the promise ----
 
+NOT_LOCAL = "not that of a record"
 CLAIMS: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": 0.5}, "spends more"),
     ({"epsilon": math.nan}, "not a finite number"),
     ({"epsilon": 1e300}, "outside"),
-    ({"epsilon": "1"}, NOT_OURS),
-    ({"epsilon": True}, NOT_OURS),
-    ({"delta": 1e-9}, "not that of a record"),
-    ({"model": "central"}, "not that of a record"),
-    ({"protects": "every row of everybody, always"}, "not that of a record"),
-    ({"unit": "nobody"}, "not that of a record"),
-    ({"neighbours": "equal records"}, "not that of a record"),
-    ({"conditions": {"tuple": []}}, "not that of a record"),
-    ({"kernel": "laplace\n  Attacker: powerless"}, "words"),
-    ({"reference": "known law\x1b[2J"}, "words"),
-    ({"kernel": "x" * 100_000}, "words"),
+    ({"epsilon": "1"}, "not a number"),
+    ({"epsilon": True}, "not a number"),
+    ({"epsilon": "inf"}, "not a finite number"),
+    ({"epsilon": "inf", "model": "none"}, NOT_LOCAL),
+    ({"delta": 1e-9}, NOT_LOCAL),
+    ({"model": "central"}, NOT_LOCAL),
+    ({"model": "everybody"}, "model is none of"),
+    ({"unit": {"kind": "row"}}, NOT_LOCAL),
+    ({"unit": {"kind": "rows-of-one-value", "column": "a", "max_rows": 3}}, NOT_LOCAL),
+    ({"neighbouring": "substitute-one"}, NOT_LOCAL),
+    ({"unprotected": [{"kind": "fit-rows"}]}, NOT_LOCAL),
+    ({"assumptions": []}, NOT_LOCAL),
+    ({"legacy": [{"field": "protects", "text": "every row of everybody, always"}]}, NOT_LOCAL),
+    ({"kernel": "laplace\n  Attacker: powerless"}, "printable line"),
+    ({"reference": {"source": "known", "description": "known law\x1b[2J"}}, "printable line"),
+    ({"kernel": "x" * 100_000}, "printable line"),
+    ({"more": 1}, "unknown"),
 ]
 
 
@@ -433,11 +441,55 @@ def test_claims_that_the_kernel_does_not_keep(
     name: str, said: dict[str, Any], told: str, exported: dict[str, bytes]
 ) -> None:
     plain, arrays = opened(exported[name])
-    guarantee = first(plain, "Guarantee")
+    guarantee = content(plain)["guarantee"]["guarantee"]
     if said == {"epsilon": 0.5}:
         said = {"epsilon": guarantee["epsilon"] * (1 - 1e-12)}
     guarantee.update(said)
     refuses(closed(plain, arrays), told)
+
+
+SENTENCES: dict[str, Any] = {
+    "protects": "the owner of a record, from everyone else, the collector included",
+    "kernel": "laplace",
+    "reference": "known law",
+    "conditions": {"tuple": ["the record is privatized once, where it is: each further release of it adds its ε"]},
+    "secure_randomness": True,
+    "model": "local",
+    "unit": "one record",
+    "neighbours": "any two records",
+    "delta": 0.0,
+}
+"""What format 2 of exported references said of a guarantee."""
+FORMER_CLAIMS: list[tuple[dict[str, Any], str]] = [
+    ({"epsilon": 0.5}, "spends more"),
+    ({"delta": 1e-9}, NOT_LOCAL),
+    ({"model": "central"}, NOT_LOCAL),
+    ({"protects": "every row of everybody, always"}, NOT_LOCAL),
+    ({"unit": "nobody"}, NOT_LOCAL),
+    ({"neighbours": "equal records"}, NOT_LOCAL),
+    ({"conditions": {"tuple": []}}, NOT_LOCAL),
+    ({"kernel": "laplace\n  Attacker: powerless"}, "printable line"),
+]
+
+
+def in_format_2(data: bytes, said: dict[str, Any]) -> bytes:
+    plain, arrays = opened(data)
+    parts = content(plain)
+    fields = {"epsilon": parts["guarantee"]["guarantee"]["epsilon"]} | SENTENCES | said
+    parts |= {"format": 2, "guarantee": {"class": "Guarantee", "fields": fields}}
+    return closed({"pairs": [list(pair) for pair in parts.items()]}, arrays)
+
+
+@pytest.mark.parametrize("name", ["gamma", "joint", "labels"])
+def test_format_2_is_read_as_facts(name: str, exported: dict[str, bytes]) -> None:
+    found = local.read(in_format_2(exported[name], {})).guarantee
+    assert found.epsilon == local.read(exported[name]).guarantee.epsilon
+    assert (found.model, found.legacy) == (Model.LOCAL, ())
+
+
+@pytest.mark.parametrize(("said", "told"), FORMER_CLAIMS, ids=[str(said)[:40] for said, _ in FORMER_CLAIMS])
+def test_claims_in_format_2(said: dict[str, Any], told: str, exported: dict[str, bytes]) -> None:
+    refuses(in_format_2(exported["gamma"], said), told)
 
 
 def pairs(name: str, value: Any) -> Callable[[Any, Arrays], None]:

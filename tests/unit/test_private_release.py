@@ -152,7 +152,7 @@ def test_an_estimator_releases_the_same_rows() -> None:
     same = dipriv.privatize(frame, 1.0, seed=3)
     dip = dipriv.DIP(1.0, seed=3)
     pd.testing.assert_frame_equal(dip.fit_transform(frame), same.data)
-    once = Assumption(AssumptionKind.TRANSFORMED_ONCE, epsilon=dip.fitted_.kernel.epsilon)
+    once = Assumption(AssumptionKind.TRANSFORMED_ONCE, epsilon=dip.mechanism_.kernel.epsilon)
     assert dip.guarantee_ == replace(same.guarantee, assumptions=(*same.guarantee.assumptions, once))
     assert dip.schema_ == same.schema
     assert dip.transform(frame.iloc[:100]).shape == (100, 8)
@@ -327,7 +327,7 @@ def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None
         ({"reference": Private(target="nobody")}, "'nobody'"),
         ({"schema": {"city": Categorical(("a", "b"), encoding="onehot")}}, "dummy variables"),
         ({"schema": {"city": Continuous()}}, "declared Continuous()"),
-        ({"split": "mine"}, "split is a str"),
+        ({"split": "mine"}, "expected a split, got str"),
     ],
     ids=["target", "onehot", "kind", "split"],
 )

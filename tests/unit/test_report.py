@@ -675,7 +675,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    refused(dipriv.InputError, "report.html", "No space left", call=lambda: write_report(small, path))
+    refused(dipriv.StorageError, "report.html", "No space left", call=lambda: write_report(small, path))
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old"
     refused(dipriv.InputError, "No such file", call=lambda: write_report(small, tmp_path / "none" / "report.html"))

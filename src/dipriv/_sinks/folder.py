@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dipriv._base.atomic_write import temporary_path
@@ -38,6 +39,9 @@ class FolderSink:
 
     def __enter__(self) -> FolderSink:
         return self
+
+    def check(self, schema: pa.Schema) -> None:
+        """Spark writes every type that it reads."""
 
     def check_written(self, n_rows: int) -> None:
         """Every row was written once."""

@@ -125,7 +125,7 @@ def privatize(
         keep=tuple(keep or ()),
         drop=tuple(drop or ()),
         holdout=holdout,
-        public=None if public is None else File.at(public),
+        public=public,
         unit=unit,
         rows_per_unit=rows_per_unit,
         target=target,

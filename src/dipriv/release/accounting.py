@@ -6,17 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dipriv.errors import DiprivError
 from dipriv.guarantee import Guarantee
-from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
 
+if TYPE_CHECKING:
+    from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+
 
 def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
-    """The ledger that an option names, if any."""
-    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+    """The ledger that an option names, if any. Databases are loaded only where there is one."""
+    if ledger is None:
+        return None
+    from dipriv.ledger import Ledger
+
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
 def fingerprint_request(ledger: Ledger | None) -> FingerprintRequest | None:
@@ -37,6 +44,8 @@ class LedgerSession:
         cls, ledger: Ledger, dataset: str | None, n_rows: int, found: TableFingerprint, suggestion: str | None
     ) -> LedgerSession:
         """The data set of a table: by name, else by its fingerprint, else a new one."""
+        from dipriv.ledger import ReleaseRequest
+
         known = ledger.preview(name=dataset, fingerprint=found.digest, suggestion=suggestion)
         return cls(ledger, known, ReleaseRequest(known.name, found.digest, n_rows, found.prefixes))
 

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Seed
-from dipriv._sinks import FileSink, FolderSink
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
 from dipriv.release.result import Release
-from dipriv.release.writing import deliver
 from dipriv.schema import Schema
 from dipriv.sources import open_source
-from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import RowSource
-from dipriv.sources.stream import ReleasedBatches, open_file
 
 if TYPE_CHECKING:
+    from dipriv._sinks import FileSink, FolderSink
     from dipriv.ledger import Ledger
+    from dipriv.sources.stream import ReleasedBatches
 
 Frame = TypeVar("Frame")
 
@@ -188,6 +186,10 @@ def privatize_file(
     InputError, SchemaError, ReferenceDataError, BudgetError, DisclosureError, LedgerError, SourceChangedError,
     StorageError : as for `dipriv.privatize`, and if the output cannot be written.
     """
+    from dipriv._sinks import FileSink
+    from dipriv.sources.files import File
+    from dipriv.sources.stream import open_file
+
     asked = ReleaseOptions(epsilon, **options)
     asked.warn()
     return release_file(
@@ -208,10 +210,11 @@ def release_file(
     progress: bool | Progress = False,
 ) -> Release[Any]:
     """Release a source into a sink."""
+    from dipriv.release.writing import deliver
+
     with shown(progress) as report:
         plan = prepare(source, options, report)
-        if isinstance(sink, FileSink):
-            sink.check(plan.output_schema)
+        sink.check(plan.output_schema)
         with sink:
             release = plan.run(sink.name)
             return replace(release, written=deliver(release, sink, sample=sample))

@@ -19,7 +19,6 @@ from dipriv.release.fidelity import expected_fidelity
 from dipriv.schema import Schema
 from dipriv.sources.protocol import ReleaseJob
 from dipriv.sources.spark import is_spark_frame
-from dipriv.sources.stream import ReleasedBatches
 
 if TYPE_CHECKING:
     from dipriv.release.fitting import FittedMechanism
@@ -129,8 +128,9 @@ class Release(Generic[Data]):
         """Commit the release if its rows are there; rows that are made later commit it themselves."""
         if self._receipt is None or is_lazy(self.data):
             return
-        if isinstance(self.data, ReleasedBatches):
-            self.data.notify(self._receipt.commit, self._receipt.fail)
+        data: Any = self.data
+        if hasattr(data, "notify"):  # rows that are made while they are read
+            data.notify(self._receipt.commit, self._receipt.fail)
         else:
             self._receipt.commit(self.n_rows)
 

@@ -114,8 +114,9 @@ class FileBatches:
         """Types come from the file, or from the first block of a text file."""
         with translate_errors(file.name):
             given = dict.fromkeys(verbatim, pa.string()) if file.format.is_text else _NO_TYPES
-            found = file.format.schema(file, given)
-        return cls(file, pa.schema([column.remove_metadata() for column in found]), frozenset(verbatim))
+            found = pa.schema([column.remove_metadata() for column in file.format.schema(file, given)])
+            _ = found.names  # refuses names that are no text
+        return cls(file, found, frozenset(verbatim))
 
     @property
     def name(self) -> str:

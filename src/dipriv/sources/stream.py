@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
@@ -34,7 +32,6 @@ from dipriv.sources.protocol import (
     RowSelection,
     Scan,
     TableFingerprint,
-    row_source,
 )
 
 MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
@@ -300,12 +297,6 @@ def open_file(file: File) -> StreamSource:
     return StreamSource(FileBatches.of(file), file.format.is_text, suggestion)
 
 
-def is_path(thing: object) -> bool:
-    """Whether this names a file or files."""
-    return isinstance(thing, str | Path)
-
-
-@row_source(is_path)
 def open_path(path: str | Path) -> StreamSource:
     """A file of any format, a folder of Parquet files, or a pattern such as people/*.parquet."""
     if Path(path).is_file():
@@ -313,24 +304,16 @@ def open_path(path: str | Path) -> StreamSource:
     return StreamSource(parquet_files(str(path)))
 
 
-@row_source(lambda thing: isinstance(thing, File))
-def _open_found_file(file: File) -> StreamSource:
-    return open_file(file)
-
-
-@row_source(nw.dependencies.is_polars_lazyframe)
 def open_lazy_frame(frame: Any) -> StreamSource:
     """A lazy polars query."""
     return StreamSource(lazy_frame(frame))
 
 
-@row_source(lambda thing: isinstance(thing, ds.Dataset))
-def open_dataset(data: ds.Dataset) -> StreamSource:
+def open_dataset(data: Any) -> StreamSource:
     """A pyarrow Dataset."""
     return StreamSource(data_set(data))
 
 
-@row_source(lambda thing: callable(thing) and not isinstance(thing, type) and not hasattr(thing, "__dataframe__"))
 def open_function(function: Callable[[], Any]) -> StreamSource:
     """A function that returns a fresh iterator of record batches each time."""
     return StreamSource(batch_function(function))

@@ -19,7 +19,7 @@ from dipriv.auditing.primitives import audit_primitives
 from dipriv.auditing.procedure import Privatize
 from dipriv.auditing.results import Bound
 from dipriv.references._learning.measurements import Accountant
-from dipriv.release import privatize as release
+from dipriv.release import options
 from tests.unit.auditing.test_mutants import (
     ATOMS,
     LEVELS,
@@ -128,7 +128,7 @@ def test_too_little_noise_of_primitives_is_caught(share: float, monkeypatch: pyt
 @pytest.mark.parametrize("kernel", ["laplace", "optimal"])
 def test_noise_that_is_used_for_a_second_release_is_caught(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not audit_noise_reuse(1.0, kernel).exceeded
-    monkeypatch.setattr(release, "source", lambda rng: source(7))
+    monkeypatch.setattr(options, "source", lambda seed: source(7))
     assert audit_noise_reuse(1.0, kernel).exceeded
 
 

@@ -33,7 +33,7 @@ class DelimitedText:
             found = self._reader(stream, types, None).schema
         _check_header(file.name, found.names)
         if odd := [column.name for column in found if pa.types.is_binary(column.type)]:
-            raise _not_utf8(file.name, odd[0])
+            raise _not_utf8(file.name, odd[0]) from None
         return found
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
