@@ -112,6 +112,7 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
             options.keys,
             clip_infinities=spec.source == "private",
             fingerprint=fingerprint_request(ledger),
+            labels_of=_undeclared(names, declared) if _learns_from_all(options) else (),
             progress=progress,
         )
     )
@@ -161,6 +162,16 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
     return Plan(
         options, guarantee, counts, names, origin, fit_plan, session, rows, learned_from, selection, bits, progress
     )
+
+
+def _learns_from_all(options: ReleaseOptions) -> bool:
+    """Whether a private reference is learned from all rows, so that their labels may be collected on the way."""
+    return options.spec.source == "private" and not options.uses_holdout and options.unit is None
+
+
+def _undeclared(names: tuple[str, ...], declared: Schema) -> tuple[str, ...]:
+    """The columns whose labels the schema does not list."""
+    return tuple(name for name in names if getattr(declared.get(name), "levels", None) is None)
 
 
 def _check_limits(source: RowSource[Any], options: ReleaseOptions) -> None:

@@ -128,7 +128,7 @@ class FileBatches:
 
     def with_verbatim(self, names: Sequence[str]) -> FileBatches:
         """The same rows with these columns of a text file read as strings, without type inference."""
-        return FileBatches.of(self.file, names) if self.file.format.is_text else self
+        return FileBatches.of(self.file, names) if names and self.file.format.is_text else self
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of these columns, from the start."""

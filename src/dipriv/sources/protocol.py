@@ -51,10 +51,11 @@ class CountableRows(Protocol):
 
 @dataclass(frozen=True)
 class CountedTables:
-    """Rows in tables on this machine, some at a time."""
+    """Rows in tables on this machine, some at a time; some of their labels may be known."""
 
     n_rows: int
     tables: Callable[[], Iterable[Table]] = field(repr=False)
+    known_labels: Labels = field(repr=False, default_factory=dict)
 
     def count(self, counter: Counter) -> list[Counts]:
         sums: list[Counts] = []
@@ -63,6 +64,8 @@ class CountedTables:
         return sums
 
     def labels(self, names: Sequence[str]) -> Labels:
+        if all(name in self.known_labels for name in names):
+            return {name: self.known_labels[name] for name in names}
         seen: Labels = {}
         for table in self.tables():
             seen = merged(seen, labels_in(table, names))
@@ -115,6 +118,8 @@ class Scan:
     clip_infinities: bool = True
     """Clip infinities to the largest finite numbers; raising would leak information about a protected row."""
     fingerprint: FingerprintRequest | None = None
+    labels_of: tuple[str, ...] = ()
+    """Columns whose labels will be asked for, if they are text: one pass less where they are found in this one."""
     progress: Progress = field(repr=False, default=no_progress)
 
     @property

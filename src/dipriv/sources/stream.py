@@ -28,10 +28,13 @@ from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import (
     CountableRows,
     CountedTables,
+    Labels,
     ReleaseJob,
     RowSelection,
     Scan,
     TableFingerprint,
+    labels_in,
+    merged,
 )
 
 MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
@@ -98,19 +101,22 @@ def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
     used = {*request.used}
     every = rows.schema.names if seen is not None else [name for name in rows.schema.names if name in used]
     key, digests, count = os.urandom(32), list[bytes](), 0
+    labels: Labels = {}
     for block in _blocks(rows, every):
         if seen is not None:
             for batch in block.to_batches():
                 seen.update(batch)
         table = _as_table(block.select([name for name in every if name in used]), request.clip_infinities)
         digests.append(block_digest(table, request.verified, key))
+        texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
+        labels = merged(labels, labels_in(table, texts)) if texts else labels
         count += table.rows
         request.progress("reading", count, rows.n_rows)
     if not count:
         raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
     names = tuple(name for name in rows.schema.names if name in used)
     fingerprint = None if seen is None else seen.result()
-    return StreamedRows(rows, names, request, count, fingerprint, key, tuple(digests))
+    return StreamedRows(rows, names, request, count, fingerprint, labels, key, tuple(digests))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +128,8 @@ class StreamedRows:
     request: Scan
     n_rows: int
     fingerprint: TableFingerprint | None
+    labels: Labels = field(repr=False)
+    """Of all rows, as far as the first pass collected them."""
     key: bytes = field(repr=False)
     digests: tuple[bytes, ...] = field(repr=False)
 
@@ -181,6 +189,7 @@ class StreamedRows:
         return CountedTables(
             selection.n_released if whole else selection.n_reference,
             lambda: (some for _, some in self._selected(side, "learning")),
+            self.labels if selection.n_released == self.n_rows else {},
         )
 
     def gather(self, selection: RowSelection) -> Table:
