@@ -33,11 +33,11 @@ RESOLUTIONS: tuple[Resolution, ...] = (
     "microsecond",
     "nanosecond",
 )
-LARGEST_FILE = 1 << 24
+MAX_FILE = 1 << 24
 """Of a schema, in bytes."""
-_LARGEST_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)
+_MAX_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)
 _MANY_DOTS = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""", re.ASCII)
-"""A key of so many parts, which nobody writes: the parser takes the square of it."""
+"""A dotted key with 16 or more parts: the parser's time is quadratic in their number."""
 
 
 class _Described:
@@ -253,8 +253,8 @@ class Schema(Mapping[str, Kind]):
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path} is not a file.", "Check the path of the schema.")
-        if path.stat().st_size > LARGEST_FILE:
-            raise SchemaError(f"the schema file {path.name} has more than {LARGEST_FILE:,} bytes.", "Declare less.")
+        if path.stat().st_size > MAX_FILE:
+            raise SchemaError(f"the schema file {path.name} has more than {MAX_FILE:,} bytes.", "Declare less.")
         try:
             text = path.read_text(encoding="utf-8")
             return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
@@ -290,7 +290,7 @@ def _check_bounds(lower: float | None, upper: float | None) -> None:
 def _is_finite(number: object) -> bool:
     """Whether it is a number that a double can hold; a whole number may have any length."""
     real = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return real and -_LARGEST_NUMBER <= number <= _LARGEST_NUMBER  # type: ignore[operator]
+    return real and -_MAX_NUMBER <= number <= _MAX_NUMBER  # type: ignore[operator]
 
 
 def _shown(value: object) -> str:

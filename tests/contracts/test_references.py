@@ -211,7 +211,9 @@ def test_a_name_is_registered_once() -> None:
     assert isinstance(by_name("private"), Private)
 
 
-@pytest.mark.parametrize("thing", [None, 3, Toy, object(), Empirical], ids=["none", "number", "class", "object", "spec class"])
+@pytest.mark.parametrize(
+    "thing", [None, 3, Toy, object(), Empirical], ids=["none", "number", "class", "object", "spec class"]
+)
 def test_what_is_no_spec_is_refused(thing: Any) -> None:
     with pytest.raises(InputError, match="is not a reference"):
         as_spec(thing)

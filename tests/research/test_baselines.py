@@ -589,7 +589,7 @@ def test_the_shares_never_add_up_to_more_than_epsilon(epsilon: float, columns: i
     shares: list[Fraction] = []
     lattices: list[Fraction] = []
     if method == "opm":
-        epsilon = min(epsilon, checks.LARGEST_FLOATING_EPSILON * columns)
+        epsilon = min(epsilon, checks.MAX_FLOATING_EPSILON * columns)
 
     def laplace(share: float, lower: float, upper: float) -> Laplace:
         shares.append(Fraction(share))

@@ -141,7 +141,7 @@ def test_a_packed_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pyt
         sink.commit()
     assert (tmp_path / "t.arrow.gz").stat().st_size < 20_000
     assert File.at(tmp_path / "t.arrow.gz").read().num_rows == 1_000_000
-    monkeypatch.setattr(files, "LARGEST_UNPACKED", 1_000_000)
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 1_000_000)
     with pytest.raises(InputError, match="unpacks to more than"):
         File.at(tmp_path / "t.arrow.gz").read()
 

@@ -67,6 +67,6 @@ def test_a_schema_file_of_another_kind(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SchemaError, match="not in UTF-8"):
         dipriv.Schema.load(tmp_path / "s.toml")
-    monkeypatch.setattr("dipriv.schema.LARGEST_FILE", 1)
+    monkeypatch.setattr("dipriv.schema.MAX_FILE", 1)
     with pytest.raises(SchemaError, match="more than 1 bytes"):
         dipriv.Schema.load(tmp_path / "s.toml")

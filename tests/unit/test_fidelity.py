@@ -33,8 +33,8 @@ EVERY_KERNEL = pytest.mark.parametrize("kernel", ["laplace", "optimal"])
 @pytest.fixture(autouse=True)
 def fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eighth of the rows that fidelity draws otherwise: the bounds below know how many there are."""
-    monkeypatch.setattr(fidelity, "MOST_CELLS", fidelity.MOST_CELLS // 8)
-    monkeypatch.setattr(fidelity, "MOST_ROWS", fidelity.MOST_ROWS // 8)
+    monkeypatch.setattr(fidelity, "MAX_CELLS", fidelity.MAX_CELLS // 8)
+    monkeypatch.setattr(fidelity, "MAX_ROWS", fidelity.MAX_ROWS // 8)
 
 
 def correlation(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
@@ -57,7 +57,7 @@ def kappa(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
 
 def rows_drawn(width: int) -> int:
     """How many rows an expected fidelity is measured on, where it is not summed up."""
-    return int(np.clip(fidelity.MOST_CELLS // width, fidelity.FEWEST_ROWS, fidelity.MOST_ROWS))
+    return int(np.clip(fidelity.MAX_CELLS // width, fidelity.MIN_ROWS, fidelity.MAX_ROWS))
 
 
 def bound(sd: float, n: int, drawn: int | None, tests: int = 1) -> float:

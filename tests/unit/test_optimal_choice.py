@@ -24,7 +24,7 @@ from dipriv._random import bits
 from dipriv._tables import frames
 from dipriv.codecs import LevelsCodec
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import SMALLEST_EPSILON
+from dipriv.guarantee.guarantee import MIN_EPSILON
 from dipriv.kernels import (
     ColumnsKernel,
     JointKernel,
@@ -564,7 +564,7 @@ def test_a_file_whose_order_leaves_a_column_out_is_refused(name: str, order: tup
 
 
 @pytest.mark.parametrize("name", EXPORTED)
-@pytest.mark.parametrize("epsilon", [SMALLEST_EPSILON, 1.0])
+@pytest.mark.parametrize("epsilon", [MIN_EPSILON, 1.0])
 def test_a_file_whose_guarantee_says_less_than_its_kernel_spends_is_refused(
     name: str, epsilon: float, tmp_path: Path
 ) -> None:

@@ -581,7 +581,7 @@ def test_times_are_told_as_times(compared: Comparison, page: str) -> None:
 
 
 def test_large_tables_are_sampled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dipriv.report.pairing.MOST_ROWS", 500)
+    monkeypatch.setattr("dipriv.report.pairing.MAX_ROWS", 500)
     table = survey(17)[["age", "town"]]
     found = compare(table, table, seed=3)
     assert (found.rows, found.used) == ((ROWS, ROWS), (500, 500))

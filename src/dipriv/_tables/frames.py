@@ -72,7 +72,7 @@ class Table:
     )
 
     clips_infinities: bool = False
-    """Whether infinite numbers are held to the largest finite ones, instead of refused."""
+    """Whether infinities are clipped to the largest finite value instead of refused."""
     _numbers: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
     _cells: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
 
@@ -245,7 +245,7 @@ def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
 
 def _repeated(names: Sequence[str]) -> InputError:
     first = next(name for name in names if names.count(name) > 1)
-    return InputError(f"column name {first!r} occurs {names.count(first)} times.", "Rename the columns apart.")
+    return InputError(f"column name {first!r} occurs {names.count(first)} times.", "Give each column a different name.")
 
 
 def _recognize(frame: Any) -> Table:

@@ -12,7 +12,7 @@ FORMAT = 3
 """Version of `Audit.to_dict`: raised when a field changes its name or its meaning."""
 ROWS = "released rows"
 """`Bound.what` of a bound for the noise on rows alone, given the fitted reference."""
-REFUTED, NOT_REFUTED, HOLDS, NO_PROMISE = "refuted", "not refuted", "holds", "no promise"
+REFUTED, NOT_REFUTED, HOLDS, NOT_COVERED = "refuted", "not refuted", "holds", "no promise"
 NOTHING_FOUND = "No attack did better than chance allows; nothing speaks against the guarantee."
 
 
@@ -88,7 +88,7 @@ class AttackResult:
     @property
     def verdict(self) -> str:
         """Whether the attack has a larger advantage than ε allows, for people whom the guarantee covers."""
-        return NO_PROMISE if self.limit is None else REFUTED if self.exceeded else NOT_REFUTED
+        return NOT_COVERED if self.limit is None else REFUTED if self.exceeded else NOT_REFUTED
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, including the rates and their intervals."""

@@ -27,8 +27,8 @@ from dipriv.kernels.protocol import Kernel, kernel_spec
 from dipriv.kernels.shares import check_shares, shares_of
 from dipriv.kernels.transition import Transition, laplace_joint_probabilities, laplace_matrix
 
-SMALLEST = 2.0**-53
-"""Released uniforms stay inside [SMALLEST, 1 - SMALLEST], so that unbounded distributions give finite values."""
+MIN_UNIFORM = 2.0**-53
+"""Released uniforms stay inside [MIN_UNIFORM, 1 - MIN_UNIFORM], so that unbounded distributions give finite values."""
 _REMEDY = "Build the kernel with Laplace(...).build(epsilon, names)."
 MAX_LATTICE_BITS = 40
 """The lattice has steps of 2^-40, unless the budget is tiny."""

@@ -28,7 +28,7 @@ class Ledger:
 
     >>> import tempfile
     >>> from dipriv.guarantee import ReferenceFacts, ReferenceSource
-    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
+    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
     >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
     ...     dataset = ledger.set_budget("people", 0.75)
     ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")

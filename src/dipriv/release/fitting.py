@@ -55,7 +55,7 @@ class FittedMechanism:
     groups: pa.Array | None = field(repr=False, default=None)
     declared: tuple[str, ...] = ()
     clips_infinities: bool = False
-    """Whether infinite numbers are held to finite ones: a refusal would tell of a row that is protected."""
+    """Whether infinities are clipped to the largest finite value: an error would disclose a protected row."""
 
     def __post_init__(self) -> None:
         width = sum(column.codec.dims for column in self.columns)

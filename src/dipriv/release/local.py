@@ -1,7 +1,7 @@
 """Privacy where the data is (appendix S3): a public reference is exported, and each owner privatizes its own record.
 
 The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1). A
-file may come from anybody: whatever is in it, the mechanism that is loaded keeps the ε that it states, or is refused.
+file may come from anybody: every mechanism that is loaded keeps the ε that it states; any other file is refused.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.MAX_
     """Read a reference that `DIP.export_local` wrote. A seed is for experiments and voids the guarantee.
 
     The file is data, never code, and is checked in full before it is used. `largest` limits what it may unpack to, in
-    bytes. What is promised follows from the kernel in the file; whether the reference suits the records does not, so
+    bytes. The guarantee follows from the kernel in the file; whether the reference suits the records does not, so
     take files from those whom you trust to know the distribution.
     """
     path = Path(path)

@@ -182,8 +182,8 @@ class ReleaseOptions:
         check_names([name for name in (self.unit,) if name is not None], names, "unit")
         if self.split is not None and self.split.by is not None:
             check_names([self.split.by], names, "the split")
-        aside = {*self.keep, *self.drop, *self.keys}
-        found = tuple(name for name in self.columns or names if name not in aside)
+        excluded = {*self.keep, *self.drop, *self.keys}
+        found = tuple(name for name in self.columns or names if name not in excluded)
         if not found:
             raise InputError(
                 "no column is left to privatize.", "Name fewer columns in keep or drop, or more in columns."

@@ -1,4 +1,4 @@
-"""What a release gives: the publishable part, and the secrets apart from it."""
+"""The result of a release: a publishable part, and the secrets as a separate object."""
 
 from __future__ import annotations
 

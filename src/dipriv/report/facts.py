@@ -18,9 +18,9 @@ Axis: TypeAlias = Literal["linear", "log", "asinh"]
 """How the line is drawn: as it is, or drawn together where few rows spread far; asinh is log on both sides of zero."""
 Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
 
-FEWEST = 5
+MIN_ROWS_SHOWN = 5
 """A private value is shown only if at least five rows hold it, and a statistic only if it is of five rows or more."""
-MOST_ROWS = 200_000
+MAX_ROWS = 200_000
 """Larger tables are compared on a random sample of this size."""
 
 
@@ -72,7 +72,7 @@ class Histogram:
 
 @dataclass(frozen=True, repr=False)
 class Tails:
-    """Share of the rows below (left of the median) or above (right of it) each point; None below `FEWEST` rows."""
+    """Shares of the rows below (left of the median) or above (right of it) each point; None for few rows."""
 
     points: Numbers
     before: tuple[float | None, ...]

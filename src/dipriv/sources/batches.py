@@ -36,7 +36,9 @@ class BatchSource:
     def __post_init__(self) -> None:
         names = self.schema.names
         if twice := [name for name in names if names.count(name) > 1]:
-            raise InputError(f"column name {twice[0]!r} occurs twice in {self.name}.", "Rename the columns apart.")
+            raise InputError(
+                f"column name {twice[0]!r} occurs twice in {self.name}.", "Give each column a different name."
+            )
         if not names:
             raise InputError(f"{self.name} has no columns.", "Give a table with at least one column.")
 
@@ -98,7 +100,7 @@ def lazy_frame(frame: Any) -> BatchSource:
 def parquet_files(path: str) -> BatchSource:
     """The Parquet files at a path: a file, a folder with all that is in it, or a pattern such as people/*.parquet.
 
-    Arrow's data sets unpack whole row groups, whatever these unfold to; here files are read by few rows.
+    Arrow's data sets decompress whole row groups of any size; here files are read a few rows at a time.
     """
     place = Path(path)
     files = [path] if place.exists() else sorted(glob.glob(path, recursive=True))

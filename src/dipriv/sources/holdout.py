@@ -27,8 +27,8 @@ from dipriv._tables.frames import Table, check_names
 from dipriv.errors import InputError, ReferenceDataError
 
 _KEY_BYTES = 32
-_LARGEST = 10**15
-_LARGEST_FILE = 1 << 20
+_MAX_VALUE = 10**15
+_MAX_FILE = 1 << 20
 _KEYED = 1  # the lane of row keys; positions have lane 0
 
 
@@ -90,7 +90,7 @@ class Split:
         """Read a split that `save` wrote."""
         try:
             with Path(path).open("rb") as file:
-                plain = json.loads(file.read(_LARGEST_FILE))
+                plain = json.loads(file.read(_MAX_FILE))
             return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
@@ -124,10 +124,10 @@ def _whole_numbers(array: pa.Array) -> tuple[Mask, NDArray[np.int64]]:
     kind = array.type
     if pa.types.is_integer(kind) and kind != pa.uint64():
         values = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return (values > -_LARGEST) & (values < _LARGEST), values
+        return (values > -_MAX_VALUE) & (values < _MAX_VALUE), values
     if pa.types.is_floating(kind):
         values = array.to_numpy(zero_copy_only=False).astype(np.float64)
-        whole = (np.abs(values) < _LARGEST) & (values == np.floor(values))
+        whole = (np.abs(values) < _MAX_VALUE) & (values == np.floor(values))
         return whole, np.where(whole, values, 0).astype(np.int64)
     texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) or kind == pa.uint64() else array
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
