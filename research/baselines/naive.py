@@ -73,7 +73,7 @@ def _ranges(bounds: object, values: Mapping[str, FloatArray]) -> dict[str, tuple
         return {name: sample_range(x) for name, x in values.items()}
     remedy = 'Give {column: (lower, upper)}, or bounds="sample" (not private).'
     if not isinstance(bounds, Mapping):
-        raise InputError(f"bounds is a {type(bounds).__name__}, not a mapping of columns.", remedy)
+        raise InputError(f"expected bounds as a mapping of columns, got {type(bounds).__name__}.", remedy)
     tables.check_names(bounds, tuple(values), "bounds")
     if lacking := [name for name in values if name not in bounds]:
         raise InputError(f"column {lacking[0]!r} has no bounds.", remedy)

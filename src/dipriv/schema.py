@@ -181,13 +181,17 @@ class Schema(Mapping[str, Kind]):
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         if not isinstance(kinds, Mapping):
-            raise SchemaError(f"the schema is a {type(kinds).__name__}.", "Write {column: kind, ...}.")
+            raise SchemaError(
+                f"expected the schema as a mapping, got {type(kinds).__name__}.", "Write {column: kind, ...}."
+            )
         for column, kind in kinds.items():
             if not isinstance(column, str) or not _is_text(column):
-                raise SchemaError(f"a column name in the schema is {type(column).__name__}.", "Use text names.")
+                raise SchemaError(
+                    f"expected a column name in the schema as text, got {type(column).__name__}.", "Use text names."
+                )
             if not isinstance(kind, tuple(_KINDS.values())):
                 raise SchemaError(
-                    f"column {column!r} is declared as {type(kind).__name__}, which is not a kind.",
+                    f"column {column!r}: expected a kind, got {type(kind).__name__}.",
                     "Use Continuous, Discrete, Mixed, Categorical or Datetime.",
                 )
         self._kinds = dict(kinds)
@@ -219,7 +223,9 @@ class Schema(Mapping[str, Kind]):
     def from_dict(cls, plain: Mapping[str, Mapping[str, Any]]) -> Schema:
         """The inverse of `to_dict`."""
         if not isinstance(plain, Mapping):
-            raise SchemaError(f"the schema is a {type(plain).__name__}.", 'Write {column: {"kind": ...}, ...}.')
+            raise SchemaError(
+                f"expected the schema as a mapping, got {type(plain).__name__}.", 'Write {column: {"kind": ...}, ...}.'
+            )
         return cls({column: _kind_from_dict(column, entry) for column, entry in plain.items()})
 
     def to_json(self) -> str:
@@ -309,14 +315,14 @@ def _is_text(text: str) -> bool:
 
 def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
     if isinstance(levels, str) or not hasattr(levels, "__iter__"):
-        raise SchemaError(f"levels is a {type(levels).__name__}, not a list.", "Write levels=(..., ...).")
+        raise SchemaError(f"expected levels as a list, got {type(levels).__name__}.", "Write levels=(..., ...).")
     unique = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
     if not unique:
         raise SchemaError("levels is empty.", "List at least one level, or leave levels out.")
     for level in unique:
         if type(level) not in types or not _may_be_level(level):
             raise SchemaError(
-                f"a level is a {type(level).__name__} that cannot be used here.",
+                f"a level of type {type(level).__name__} cannot be used here.",
                 f"Use finite values of type {', '.join(t.__name__ for t in types)}.",
             )
     if len(set(unique)) < len(unique):

@@ -215,7 +215,7 @@ def test_a_name_is_registered_once() -> None:
     "thing", [None, 3, Toy, object(), Empirical], ids=["none", "number", "class", "object", "spec class"]
 )
 def test_what_is_no_spec_is_refused(thing: Any) -> None:
-    with pytest.raises(InputError, match="is not a reference"):
+    with pytest.raises(InputError, match="expected a reference, got"):
         as_spec(thing)
 
 

@@ -13,8 +13,8 @@ from tests.security.support import little
 SCHEMAS: list[tuple[str, str, str]] = [
     ("json", "[" * 100_000, "nested too deeply"),
     ("json", '{"a": {"kind": ' + "[" * 500 + "]" * 500 + "}}", "no known kind"),
-    ("json", "[]", "is a list"),
-    ("json", "3", "is a int"),
+    ("json", "[]", "got list"),
+    ("json", "3", "got int"),
     ("json", '{"a": []}', "no known kind"),
     ("json", '{"a": {"kind": "continuous", "lower": 1' + "0" * 400 + "}}", "very long number"),
     ("json", '{"a": {"kind": "continuous", "lower": 1' + "0" * 5000 + "}}", "cannot be read"),

@@ -327,7 +327,7 @@ def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None
         ({"reference": Private(target="nobody")}, "'nobody'"),
         ({"schema": {"city": Categorical(("a", "b"), encoding="onehot")}}, "dummy variables"),
         ({"schema": {"city": Continuous()}}, "declared Continuous()"),
-        ({"split": "mine"}, "split is a str"),
+        ({"split": "mine"}, "expected a split, got str"),
     ],
     ids=["target", "onehot", "kind", "split"],
 )

@@ -28,11 +28,11 @@ def check_epsilon(epsilon: object) -> float:
     """
     remedy = "Use a finite number above 0, for example 1.0; smaller is more private."
     if isinstance(epsilon, (bool, str, bytes)) or not hasattr(epsilon, "__float__"):
-        raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy)
+        raise InputError(f"expected epsilon as a number, got {type(epsilon).__name__}.", remedy)
     try:
         value = float(epsilon)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy) from None
+        raise InputError(f"expected epsilon as a number, got {type(epsilon).__name__}.", remedy) from None
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"epsilon={value!r} is not a finite number above 0.", remedy)
     if not MIN_EPSILON <= value <= MAX_EPSILON:

@@ -50,7 +50,9 @@ class OptimalColumns:
     def __post_init__(self) -> None:
         check_shares(self.weights, "weight")
         if not isinstance(self.costs, Mapping):
-            raise InputError(f"costs is a {type(self.costs).__name__}.", "Write {column: matrix, ...}.")
+            raise InputError(
+                f"expected costs as a mapping, got {type(self.costs).__name__}.", "Write {column: matrix, ...}."
+            )
         for name, cost in self.costs.items():
             _check_cost(name, cost)
 

@@ -42,7 +42,9 @@ class Private:
                 f"reference_share={share!r} is not a share between 0 and 1.", "Use for example reference_share=0.5."
             )
         if self.target is not None and not isinstance(self.target, str):
-            raise InputError(f"target is a {type(self.target).__name__}.", "Give the name of a column.")
+            raise InputError(
+                f"expected target as text, got {type(self.target).__name__}.", "Give the name of a column."
+            )
 
     def share(self, columns: int) -> Fraction:
         """The reference's part of ε: the more columns there are, the less information a row's own noisy values keep."""

@@ -217,7 +217,7 @@ def as_spec(reference: ReferenceSpec | str) -> ReferenceSpec:
     members = {"source", "by", "order", "kinds", "exposes", "describe"}
     members |= {"check", "plan"} if getattr(reference, "source", None) == "private" else {"fit"}
     if isinstance(reference, type) or not all(hasattr(reference, member) for member in members):
-        raise InputError(f"a {type(reference).__name__} is not a reference.", _remedy())
+        raise InputError(f"expected a reference, got {type(reference).__name__}.", _remedy())
     return reference
 
 

@@ -94,7 +94,7 @@ class SparkSource:
         if twice := [name for name in lower if lower.count(name) > 1]:
             raise InputError(
                 f"column name {twice[0]!r} occurs {lower.count(twice[0])} times, but for upper and lower case.",
-                "Give each column a different name.",
+                "Rename one of them.",
             )
         if not lower:
             raise InputError("the table has no columns.", "Pass a table with at least one column.")
