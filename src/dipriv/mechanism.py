@@ -22,11 +22,14 @@ from dipriv._base.columns import ColumnValues
 from dipriv._base.jit import jit
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import Stream, column_stream
-from dipriv.codecs import Codec, LevelsCodec
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
 from dipriv.kernels import Kernel, Transition
 from dipriv.kernels.transition import bin_shift, sample_alias
-from dipriv.references import Distribution, Independent, LevelsDistribution, Reference
+from dipriv.references import Reference
+from dipriv.references._models.distributions import Distribution, LevelsDistribution
+from dipriv.references._models.independent import Independent
 
 
 class Mechanism(Protocol):

@@ -16,9 +16,13 @@ from scipy import stats
 import dipriv
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
-from dipriv.kernels import JointKernel, Optimal, OptimalJoint
+from dipriv.kernels import Optimal, OptimalJoint
+from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.mechanism import Chain, compose, decode
-from dipriv.references import Grouped, GroupedBoxes, Independent, Known, LevelsDistribution, Mixture
+from dipriv.references import Grouped, Known, Mixture
+from dipriv.references._models.distributions import LevelsDistribution
+from dipriv.references._models.independent import Independent
+from dipriv.references.grouped import GroupedBoxes
 from dipriv.release import fidelity
 from dipriv.release.fidelity import _drawn, correlation_of, expected_fidelity, kappa_of
 from dipriv.release.fitting import FittedMechanism

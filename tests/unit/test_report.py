@@ -612,7 +612,7 @@ def test_bad_input_is_refused_without_a_cell() -> None:
     refused(dipriv.InputError, "9 rows", call=lambda: compare(table, table, rows=np.arange(8)))
     refused(dipriv.InputError, "outside", call=lambda: compare(table, table, rows=np.arange(1, 10)))
     refused(dipriv.InputError, "guarantee", call=lambda: compare(table, table, guarantee={"epsilon": "much"}))
-    refused(dipriv.InputError, "not a table", call=lambda: compare(table, SECRET))
+    refused(dipriv.InputError, "expected a table", call=lambda: compare(table, SECRET))
 
 
 def test_a_missing_package_is_told_with_its_remedy(compared: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:

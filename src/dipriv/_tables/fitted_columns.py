@@ -15,7 +15,8 @@ from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
 from dipriv._tables.arrow import distinct_labels, meaning
 from dipriv._tables.frames import Column, Table
-from dipriv.codecs import Codec, fit_codec, infer_kind
+from dipriv.codecs import Codec
+from dipriv.codecs.fit import fit_codec, infer_kind
 from dipriv.errors import InputError, ReferenceDataError, SchemaError
 from dipriv.schema import Categorical, Kind, Schema
 

@@ -13,7 +13,9 @@ from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Draws, source
 from dipriv.mechanism import decode
-from dipriv.references import ContinuousDistribution, GroupedBoxes, Independent
+from dipriv.references._models.distributions import ContinuousDistribution
+from dipriv.references._models.independent import Independent
+from dipriv.references.grouped import GroupedBoxes
 from dipriv.release.fitting import FittedMechanism, coordinates_of
 from dipriv.schema import Categorical
 

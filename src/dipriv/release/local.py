@@ -28,7 +28,7 @@ from dipriv.guarantee.guarantee import (
     UnitKind,
 )
 from dipriv.kernels import Kernel
-from dipriv.references import Independent
+from dipriv.references._models.independent import Independent
 from dipriv.references.protocol import PortableReference
 from dipriv.release.fitting import FittedMechanism
 

@@ -14,7 +14,7 @@ from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues, Storage
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
-from dipriv.codecs import infer_kind
+from dipriv.codecs.fit import infer_kind
 from dipriv.errors import DiprivError, InputError
 from dipriv.report.facts import MAX_ROWS, Clock, Scale
 from dipriv.schema import Categorical, Kind, Schema
