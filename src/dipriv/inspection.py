@@ -61,7 +61,13 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The columns of a table, in its order."""
+    """The columns of a table as dipriv sees them.
+
+    Attributes
+    ----------
+    rows : how many rows the table has.
+    columns : the facts of each column, in the table's order.
+    """
 
     rows: int
     columns: tuple[ColumnFacts, ...]
@@ -70,6 +76,10 @@ class Inspection:
         """A draft schema with comments, to edit. `Schema.from_toml` loads it as it is.
 
         Columns with a warning and columns that dipriv refuses are commented out, with advice.
+
+        Returns
+        -------
+        The text of a TOML file.
         """
         header = [
             f"Drafted by dipriv from the private rows: {self.rows} rows, {len(self.columns)} columns.",
@@ -81,8 +91,22 @@ class Inspection:
 
 
 def inspect(frame: Any) -> Inspection:
-    """What each column of a pandas, polars or pyarrow table looks like; the rules are in `identifying.warning`.
+    """What each column of a table looks like to dipriv: kind, nulls, and whether it seems to identify people.
 
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
+
+    Returns
+    -------
+    Inspection : facts about each column, and a draft schema.
+
+    Raises
+    ------
+    InputError : it is not a table, or has no rows or columns.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"row": range(50), "sex": ["f", "m"] * 25})
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]

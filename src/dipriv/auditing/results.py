@@ -51,6 +51,7 @@ class Exact:
 
     @property
     def exceeded(self) -> bool:
+        """Whether the claim is refuted."""
         return self.epsilon > self.claimed
 
     @property
@@ -100,7 +101,15 @@ class AttackResult:
 class Audit:
     """Everything that an audit of one release procedure on one table found.
 
-    `remarks` say what was left out, and why.
+    Attributes
+    ----------
+    claimed : the ε of the guarantee.
+    guarantee : the guarantee in words.
+    rows : how many rows were audited.
+    bounds : measured lower bounds on ε.
+    exact : the exact ε of finite kernels.
+    attacks : success rates of attacks, on people of the table and on a control group.
+    remarks : what was left out, and why.
     """
 
     claimed: float

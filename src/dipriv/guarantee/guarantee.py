@@ -287,6 +287,8 @@ class Guarantee:
     InputError
         If a fact has another type than declared, or is outside its limits.
 
+    Examples
+    --------
     >>> guarantee = Guarantee(1.0, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
     >>> guarantee
     Guarantee(ε=1, central, substitute-one row)
@@ -333,7 +335,16 @@ class Guarantee:
         return any(part.kind is not UnprotectedKind.UNCHANGED_COLUMNS for part in self.unprotected)
 
     def assumes(self, kind: AssumptionKind) -> bool:
-        """Whether the guarantee rests on an assumption of this kind."""
+        """Whether the guarantee rests on an assumption of this kind.
+
+        Parameters
+        ----------
+        kind : of the assumption.
+
+        Returns
+        -------
+        bool
+        """
         return any(assumption.kind is kind for assumption in self.assumptions)
 
     def power(self, level: float = 0.05, releases: int = 1) -> float:
@@ -374,6 +385,10 @@ class Guarantee:
         Parameters
         ----------
         plain : anything; it may come from anybody.
+
+        Returns
+        -------
+        The guarantee.
 
         Raises
         ------

@@ -41,9 +41,17 @@ MIN_LATTICE_BITS = 20
 class Laplace:
     """v = G(u + e), e ~ Laplace(p/ε) in each of p columns.
 
-    `shares` weighs the columns: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns not
-    named have share 1.
+    Parameters
+    ----------
+    shares : {column: share of ε}: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns that
+        are not named have share 1.
 
+    Raises
+    ------
+    InputError : a share cannot be used.
+
+    Examples
+    --------
     >>> Laplace({"income": 3.0}).build(1.0, ["age", "income"]).noise_scales.round(3).tolist()
     [4.0, 1.333]
     """

@@ -187,7 +187,19 @@ class Downstream:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a report says."""
+    """How a private table and its release differ; `dipriv.compare` makes it, and it contains private statistics.
+
+    Attributes
+    ----------
+    rows, used : how many rows original and release have, and how many of them were compared.
+    paired : whether each released row is matched with its original.
+    columns : facts about each column, before and after.
+    left_out : columns that were not compared, each with the reason.
+    guarantee : the guarantee in words, if it was given.
+    dependence : measures of dependence between pairs of columns, before and after.
+    downstream : a regression on both tables, if a target was given.
+    audit : the result of `dipriv.audit`, if it was given.
+    """
 
     rows: tuple[int, int]
     used: tuple[int, int]

@@ -45,9 +45,19 @@ def compare(
     guarantee : the guarantee of the release, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.
-    audit : what `dipriv.audit` found, to be shown with it.
+    audit : the result of `dipriv.audit`, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
+    Returns
+    -------
+    Comparison : distances, dependence and a regression, before and after; `dipriv.report.write_report` shows it.
+
+    Raises
+    ------
+    InputError : the tables have no column in common, or an argument does not fit them.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
     >>> compare(table, table)
