@@ -13,8 +13,9 @@ from benchmarks.measure import side_by_side
 from dipriv._base.columns import ColumnValues
 from dipriv._base.coordinates import UniformCoordinate, equal_parts
 from dipriv._random.bits import Draws, source
-from dipriv.codecs import LevelsCodec
-from dipriv.kernels import ColumnsKernel, Kernel, KernelSpec, Laplace, Optimal, OptimalJoint
+from dipriv.codecs.levels import LevelsCodec
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalJoint
+from dipriv.kernels._per_column.kernel import ColumnsKernel
 from dipriv.mechanism import Levels
 
 ROWS, ROUNDS = 2_000_000, 4

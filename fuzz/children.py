@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 PER_CHILD = {"ledger": 2000, "privatize": 500, "exported reference": 10_000}
-MOST_PER_CHILD = 40_000
+MAX_PER_CHILD = 40_000
 STUCK = 300.0
 """Seconds without a new case after which a child is ended: it hangs in compiled code, where no alarm reaches it."""
 MEMORY = 4 << 30
@@ -24,7 +24,7 @@ PATIENCE = 10.0
 """Seconds of processor time for a case: how busy the machine is does not count."""
 SETTLED = 100
 """The first cases import and compile: they do not count as slow."""
-MOST_TOLD = 5
+MAX_REPORTED = 5
 
 
 class TooSlowError(BaseException):
@@ -37,7 +37,7 @@ def fuzz(folder: Path, name: str, seed: int, cases: int) -> dict[str, Any]:
     found |= {"slowest_ms": 0.0, "peak_mb": 0.0, "grown_mb": 0.0, "told": []}
     start = time.perf_counter()
     while (first := found["cases"]) < cases:
-        part, at, died = child(folder, name, seed, first, min(PER_CHILD.get(name, MOST_PER_CHILD), cases - first))
+        part, at, died = child(folder, name, seed, first, min(PER_CHILD.get(name, MAX_PER_CHILD), cases - first))
         if part is None:  # the cases before it are counted neither as accepted nor as refused
             found |= {"cases": at + 1, "crashes": found["crashes"] + 1}
             found["told"].append({"case": at, "what": died})
@@ -96,7 +96,7 @@ def _work(there: Connection, at: Any, folder: Path, name: str, seed: int, first:
             found["refused"] += 1
         except (Exception, TooSlowError) as error:
             found["uncaught"] += 1
-            found["told"] += [{"case": number, "what": _where(error)}] if len(found["told"]) < MOST_TOLD else []
+            found["told"] += [{"case": number, "what": _where(error)}] if len(found["told"]) < MAX_REPORTED else []
         signal.setitimer(signal.ITIMER_PROF, 0)
         if number >= first + SETTLED:
             slowest = max(slowest, time.process_time() - start)

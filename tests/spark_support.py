@@ -15,7 +15,7 @@ from benchmarks.scale.java import use_small_java
 from dipriv.errors import InputError
 from dipriv.sources.spark.session import open_session
 
-MOST_RESULT_BYTES = 2 << 20
+MAX_RESULT_BYTES = 2 << 20
 """No job may send more than that to the driver: it holds the reference, never the table."""
 
 
@@ -28,7 +28,7 @@ def session(log: Path) -> Iterator[Any]:
             spark_master="local[2,4]",
             spark_ui_enabled="false",
             spark_sql_shuffle_partitions="2",
-            spark_driver_maxResultSize=str(MOST_RESULT_BYTES),
+            spark_driver_maxResultSize=str(MAX_RESULT_BYTES),
             spark_sql_session_timeZone="America/New_York",
             spark_eventLog_enabled="true",
             spark_eventLog_compress="false",

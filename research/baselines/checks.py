@@ -20,7 +20,7 @@ from dipriv.guarantee.guarantee import (
 
 NO_REFERENCE = ReferenceFacts(ReferenceSource.NONE)
 FLOATING = Assumption(AssumptionKind.FLOATING_POINT_NOISE)
-LARGEST_FLOATING_EPSILON = 30.0
+MAX_FLOATING_EPSILON = 30.0
 """Beyond it odds of e^ε : 1 are certainty in double precision, and nothing would be private at all."""
 
 
@@ -33,9 +33,9 @@ def about(parameter: str, *, read_from_rows: bool = False) -> Assumption:
 def set_epsilon(mechanism: Any, *, floating: bool) -> None:
     """Keep the checked ε of a frozen mechanism as a float."""
     epsilon = check_epsilon(mechanism.epsilon)
-    if floating and epsilon > LARGEST_FLOATING_EPSILON:
+    if floating and epsilon > MAX_FLOATING_EPSILON:
         raise InputError(
-            f"epsilon={epsilon!r} is above {LARGEST_FLOATING_EPSILON:g}, which double precision cannot keep.",
+            f"epsilon={epsilon!r} is above {MAX_FLOATING_EPSILON:g}, which double precision cannot keep.",
             "Use a smaller epsilon.",
         )
     object.__setattr__(mechanism, "epsilon", epsilon)

@@ -15,7 +15,7 @@ from dipriv.guarantee import Guarantee, PrivacyUnit, UnitKind
 from dipriv.kernels.laplace import lattice_of
 from research.baselines.checks import NO_REFERENCE, about, as_vector, check_bounds, set_epsilon
 
-LARGEST_NOISE = 1e299
+MAX_NOISE = 1e299
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Laplace:
         lower, upper = check_bounds(self.lower, self.upper)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
-        if not self.noise_scale < LARGEST_NOISE:
+        if not self.noise_scale < MAX_NOISE:
             raise InputError("the range over ε is beyond floating point.", "Use closer bounds, or a larger epsilon.")
 
     @property

@@ -13,7 +13,7 @@ from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee, Neighbouring, PrivacyUnit, UnitKind
-from dipriv.guarantee.guarantee import SMALLEST_EPSILON, check_epsilon
+from dipriv.guarantee.guarantee import MIN_EPSILON, check_epsilon
 from dipriv.release.result import Release, RowCounts
 from dipriv.schema import Continuous, Schema
 from research.baselines.checks import FLOATING, NO_REFERENCE, about, as_vector, check_bounds
@@ -48,8 +48,8 @@ def naive(
     values = {name: _numbers(table, name) for name in table.names}
     ranges = _ranges(bounds, values)
     share = math.nextafter(epsilon / len(values), 0.0)  # the shares add up to no more than ε
-    if share < SMALLEST_EPSILON:
-        raise InputError(f"ε/{len(values)} is below {SMALLEST_EPSILON:g}.", "Use a larger epsilon, or fewer columns.")
+    if share < MIN_EPSILON:
+        raise InputError(f"ε/{len(values)} is below {MIN_EPSILON:g}.", "Use a larger epsilon, or fewer columns.")
     seeds = source(seed).child("naive").words(len(values))
     released: dict[str, FloatArray] = {}
     for (name, x), own in zip(values.items(), seeds, strict=True):
@@ -73,7 +73,7 @@ def _ranges(bounds: object, values: Mapping[str, FloatArray]) -> dict[str, tuple
         return {name: sample_range(x) for name, x in values.items()}
     remedy = 'Give {column: (lower, upper)}, or bounds="sample" (not private).'
     if not isinstance(bounds, Mapping):
-        raise InputError(f"bounds is a {type(bounds).__name__}, not a mapping of columns.", remedy)
+        raise InputError(f"expected bounds as a mapping of columns, got {type(bounds).__name__}.", remedy)
     tables.check_names(bounds, tuple(values), "bounds")
     if lacking := [name for name in values if name not in bounds]:
         raise InputError(f"column {lacking[0]!r} has no bounds.", remedy)

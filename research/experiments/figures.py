@@ -17,11 +17,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray
+from dipriv._base.atoms_line import AtomsLine
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
-from dipriv.codecs import AtomsLine, Codec, LatticeCodec, RealCodec
-from dipriv.kernels import Laplace, noisy_uniform_cdf
-from dipriv.references import Boxes, ContinuousDistribution, Distribution, Independent, IntegerDistribution, Mixture
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LatticeCodec
+from dipriv.codecs.real import RealCodec
+from dipriv.kernels import Laplace
+from dipriv.kernels.noisy_uniform import noisy_uniform_cdf
+from dipriv.references import Mixture
+from dipriv.references._models.boxes import Boxes
+from dipriv.references._models.distributions import ContinuousDistribution, Distribution, IntegerDistribution
+from dipriv.references._models.independent import Independent
 from research.experiments.plots import BLUE, GREEN, GREY, ORANGE, canvas, save
 from research.protocol import Drawing
 

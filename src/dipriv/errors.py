@@ -7,7 +7,13 @@ from __future__ import annotations
 
 
 class DiprivError(Exception):
-    """Base of all errors that dipriv raises on purpose: a fault, then a remedy on its own line."""
+    """Base of all errors that dipriv raises on purpose: a fault, then a remedy on its own line.
+
+    Parameters
+    ----------
+    fault : what is wrong and where, against which limit.
+    remedy : what to do.
+    """
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)

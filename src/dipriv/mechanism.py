@@ -22,11 +22,14 @@ from dipriv._base.columns import ColumnValues
 from dipriv._base.jit import jit
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import Stream, column_stream
-from dipriv.codecs import Codec, LevelsCodec
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
 from dipriv.kernels import Kernel, Transition
 from dipriv.kernels.transition import bin_shift, sample_alias
-from dipriv.references import Distribution, Independent, LevelsDistribution, Reference
+from dipriv.references import Reference
+from dipriv.references._models.distributions import Distribution, LevelsDistribution
+from dipriv.references._models.independent import Independent
 
 
 class Mechanism(Protocol):
@@ -130,16 +133,16 @@ def compose(codecs: Sequence[Codec], reference: Reference, kernel: Kernel, order
     if not isinstance(reference, Independent) or None in alone:
         return Chain(tuple(codecs), reference, kernel, tuple(order))
     columns = zip(codecs, reference.laws, alone, strict=True)
-    return Separate(tuple(_one_column(codec, law, of) for codec, law, of in columns if of is not None))
+    return Separate(tuple(_one_column(codec, marginal, of) for codec, marginal, of in columns if of is not None))
 
 
-def _one_column(codec: Codec, law: Distribution, kernel: Kernel) -> Mechanism:
-    if isinstance(codec, LevelsCodec) and isinstance(law, LevelsDistribution):
+def _one_column(codec: Codec, marginal: Distribution, kernel: Kernel) -> Mechanism:
+    if isinstance(codec, LevelsCodec) and isinstance(marginal, LevelsDistribution):
         try:
-            return Levels(codec, kernel.on_levels(law.probabilities))
+            return Levels(codec, kernel.on_levels(marginal.probabilities))
         except InputError:
             pass  # too many levels, or too little probability for integer weights: the chain has the same distribution
-    return Chain((codec,), Independent((law,)), kernel, (0,))
+    return Chain((codec,), Independent((marginal,)), kernel, (0,))
 
 
 def encode(codecs: Sequence[Codec], columns: Sequence[ColumnValues], draws: Draws) -> FloatArray:

@@ -14,21 +14,15 @@ from numpy.typing import NDArray
 
 from dipriv import _serialization
 from dipriv._base.arrays import FloatArray
+from dipriv._base.atoms_line import AtomsLine
 from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues, Storage
-from dipriv.codecs import (
-    AtomsLine,
-    BinnedCodec,
-    Codec,
-    FloatBitCodes,
-    GridCodes,
-    LatticeCodec,
-    LevelsCodec,
-    OneHotCodec,
-    OrderedCodes,
-    RankedLevelsCodec,
-    RealCodec,
-    fit_codec,
-)
+from dipriv.codecs import Codec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.fit import fit_codec
+from dipriv.codecs.levels import LatticeCodec, LevelsCodec
+from dipriv.codecs.one_hot import OneHotCodec
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
+from dipriv.codecs.real import RealCodec
 from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Mixed
 from tests.contracts import contributions
 from tests.contracts.codec_case import Case

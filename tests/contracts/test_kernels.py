@@ -17,20 +17,10 @@ from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
-from dipriv.kernels import (
-    KERNEL_SPECS,
-    Kernel,
-    KernelSpec,
-    Laplace,
-    LaplaceKernel,
-    Optimal,
-    OptimalColumns,
-    OptimalJoint,
-    by_name,
-    noisy_uniform_cdf,
-)
-from dipriv.kernels.laplace import shift_and_flatten
-from dipriv.kernels.noisy_uniform import slope_of, tail_of
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint, by_name
+from dipriv.kernels.laplace import LaplaceKernel, shift_and_flatten
+from dipriv.kernels.noisy_uniform import noisy_uniform_cdf, slope_of, tail_of
+from dipriv.kernels.protocol import KERNEL_SPECS
 from dipriv.kernels.transition import exp_below
 from tests.contracts import contributions
 from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows, vectors

@@ -21,18 +21,16 @@ from dipriv.references import (
     Grouped,
     Known,
     Mixture,
-    Network,
-    Node,
     Parametric,
     Private,
     Reference,
     ReferenceRows,
-    as_spec,
     by_name,
     protocol,
     reference_spec,
-    registered_names,
 )
+from dipriv.references._models.network import Network, Node
+from dipriv.references.protocol import as_spec, registered_names
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.fitting import FittedMechanism, plan_fit
 from dipriv.schema import Schema

@@ -43,7 +43,7 @@ def test_the_readmes_example_has_five_lines() -> None:
 
 def test_the_readme_says_whom_each_reference_protects() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for source in ("law", "public", "holdout", "groups", "fit"):
+    for source in ("known", "public", "holdout", "groups", "fit"):
         parts = tuple(replace(part, rows=None) for part in Origin(source).unprotected)
         guarantee = Guarantee(1.0, "", ReferenceFacts(ReferenceSource.UNKNOWN), unprotected=parts)
         assert f"| {protects(guarantee)} |" in text

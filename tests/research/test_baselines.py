@@ -137,7 +137,7 @@ def test_epsilon_must_be_a_usable_number(build: Callable[[Any], Any], epsilon: f
 @EACH_EPSILON
 @pytest.mark.parametrize("epsilon", ["1", True, None, [1.0]], ids=repr)
 def test_epsilon_must_be_a_number(build: Callable[[Any], Any], epsilon: Any) -> None:
-    refused(InputError, f"epsilon is a {type(epsilon).__name__}", call=lambda: build(epsilon))
+    refused(InputError, f"expected epsilon as a number, got {type(epsilon).__name__}", call=lambda: build(epsilon))
 
 
 @EACH_EPSILON
@@ -589,7 +589,7 @@ def test_the_shares_never_add_up_to_more_than_epsilon(epsilon: float, columns: i
     shares: list[Fraction] = []
     lattices: list[Fraction] = []
     if method == "opm":
-        epsilon = min(epsilon, checks.LARGEST_FLOATING_EPSILON * columns)
+        epsilon = min(epsilon, checks.MAX_FLOATING_EPSILON * columns)
 
     def laplace(share: float, lower: float, upper: float) -> Laplace:
         shares.append(Fraction(share))
@@ -683,9 +683,9 @@ def test_every_column_needs_bounds_and_no_other() -> None:
 
 
 BOUNDS_OF_ONE_COLUMN: list[tuple[Any, str]] = [
-    ("auto", "bounds is a str, not a mapping"),
-    (None, "bounds is a NoneType, not a mapping"),
-    (5, "bounds is a int, not a mapping"),
+    ("auto", "expected bounds as a mapping of columns, got str"),
+    (None, "expected bounds as a mapping of columns, got NoneType"),
+    (5, "expected bounds as a mapping of columns, got int"),
     ({"x0": NUMBER}, "the bounds of column 'x0' are not a pair"),
     ({"x0": (0, 1, NUMBER)}, "the bounds of column 'x0' are not a pair"),
     ({"x0": "no"}, "the bounds of column 'x0' are not two numbers"),

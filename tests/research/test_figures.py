@@ -11,12 +11,17 @@ from research.experiments.figures import CONTINUALIZATION, FLOWCHART, GRID, MIXE
 from research.protocol import Drawing
 from scipy import stats
 
+from dipriv._base.atoms_line import AtomsLine
 from dipriv._base.columns import ColumnValues
 from dipriv._random.bits import source
-from dipriv.codecs import AtomsLine, RealCodec
-from dipriv.kernels import Laplace, noisy_uniform_cdf
+from dipriv.codecs.real import RealCodec
+from dipriv.kernels import Laplace
+from dipriv.kernels.noisy_uniform import noisy_uniform_cdf
 from dipriv.mechanism import Chain
-from dipriv.references import Boxes, ContinuousDistribution, Independent, Mixture
+from dipriv.references import Mixture
+from dipriv.references._models.boxes import Boxes
+from dipriv.references._models.distributions import ContinuousDistribution
+from dipriv.references._models.independent import Independent
 
 DRAWINGS = (FLOWCHART, CONTINUALIZATION, MIXED, GRID)
 

@@ -13,8 +13,8 @@ from tests.security.support import little
 SCHEMAS: list[tuple[str, str, str]] = [
     ("json", "[" * 100_000, "nested too deeply"),
     ("json", '{"a": {"kind": ' + "[" * 500 + "]" * 500 + "}}", "no known kind"),
-    ("json", "[]", "is a list"),
-    ("json", "3", "is a int"),
+    ("json", "[]", "got list"),
+    ("json", "3", "got int"),
     ("json", '{"a": []}', "no known kind"),
     ("json", '{"a": {"kind": "continuous", "lower": 1' + "0" * 400 + "}}", "very long number"),
     ("json", '{"a": {"kind": "continuous", "lower": 1' + "0" * 5000 + "}}", "cannot be read"),
@@ -67,6 +67,6 @@ def test_a_schema_file_of_another_kind(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SchemaError, match="not in UTF-8"):
         dipriv.Schema.load(tmp_path / "s.toml")
-    monkeypatch.setattr("dipriv.schema.LARGEST_FILE", 1)
+    monkeypatch.setattr("dipriv.schema.MAX_FILE", 1)
     with pytest.raises(SchemaError, match="more than 1 bytes"):
         dipriv.Schema.load(tmp_path / "s.toml")

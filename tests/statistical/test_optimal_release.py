@@ -15,7 +15,8 @@ import dipriv
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
-from dipriv.kernels import JointKernel, Optimal
+from dipriv.kernels import Optimal
+from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.mechanism import compose, decode
 from dipriv.references import Known
 from dipriv.release.fitting import FittedMechanism

@@ -32,7 +32,7 @@ def test_epsilon_must_be_finite_and_above_zero(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", ["1", True, None, [1.0], 1j, np.array([1.0, 2.0])], ids=repr)
 def test_epsilon_must_be_a_number(epsilon: Any) -> None:
-    refused(InputError, f"epsilon is a {type(epsilon).__name__}", call=lambda: privatize(FRAME, epsilon))
+    refused(InputError, f"got {type(epsilon).__name__}", call=lambda: privatize(FRAME, epsilon))
 
 
 NO_ROWS = [pd.DataFrame({"x": []}), pl.DataFrame({"x": []}), pa.table({"x": pa.array([], pa.int8())}), np.empty((0, 2))]
@@ -63,7 +63,7 @@ NOT_TABLES: list[Any] = [
 
 @pytest.mark.parametrize("thing", NOT_TABLES, ids=lambda thing: type(thing).__name__)
 def test_what_is_no_table_is_named_by_its_type(thing: Any) -> None:
-    words = f"a {type(thing).__name__} is not a table", "pandas, polars or pyarrow"
+    words = f"expected a table, got {type(thing).__name__}", "pandas, polars or pyarrow"
     refused(InputError, *words, call=lambda: privatize(thing))
     refused(InputError, *words, call=lambda: privatize(FRAME, public=thing))
     refused(InputError, *words, call=lambda: dipriv.infer_schema(thing))
@@ -227,8 +227,13 @@ def test_unknown_columns_in_shares_and_laws() -> None:
 
 @pytest.mark.parametrize("where", ["keep", "columns", "drop"])
 def test_lists_of_columns(where: str) -> None:
-    refused(InputError, f"{where} is a text", f"Write {where}=['pay']", call=lambda: privatize(FRAME, **{where: "pay"}))
-    refused(InputError, f"{where} is a int", call=lambda: privatize(FRAME, **{where: 5}))
+    refused(
+        InputError,
+        f"expected {where} as a list",
+        f"Write {where}=['pay']",
+        call=lambda: privatize(FRAME, **{where: "pay"}),
+    )
+    refused(InputError, f"expected {where} as a list of names, got int", call=lambda: privatize(FRAME, **{where: 5}))
     refused(InputError, f"{where} names a column twice", call=lambda: privatize(FRAME, **{where: ["pay", "pay"]}))
 
 
@@ -244,7 +249,7 @@ def test_the_reference_has_a_share_of_epsilon(share: Any) -> None:
 
 
 def test_a_target_is_a_column() -> None:
-    refused(InputError, "target is a int", call=lambda: Private(target=3))  # type: ignore[arg-type]
+    refused(InputError, "expected target as text, got int", call=lambda: Private(target=3))  # type: ignore[arg-type]
     refused(InputError, "target names 'no such'", call=lambda: privatize(FRAME, reference=Private(target="no such")))
 
 
@@ -290,12 +295,12 @@ def test_groups_need_names_and_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"keep": None}, "keep is a NoneType"),
+        ({"keep": None}, "expected keep as a list of names, got NoneType"),
         ({"split": 3}, "expected a split, got int"),
         ({"reference": Empirical}, "expected a reference, got type"),
         ({"kernel": Laplace}, "expected a kernel, got type"),
-        ({"schema": [1]}, "schema is a list"),
-        ({"epsilon": 10**400}, "not a number"),
+        ({"schema": [1]}, "expected the schema as a mapping, got list"),
+        ({"epsilon": 10**400}, "expected epsilon as a number"),
         ({"epsilon": 1e-320}, "outside"),
         ({"epsilon": 1e300}, "outside"),
     ],

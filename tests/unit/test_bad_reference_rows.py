@@ -238,5 +238,11 @@ def test_bounds_must_be_in_order(kind: Any, lower: float, upper: float) -> None:
 
 def test_schemas_are_made_of_kinds() -> None:
     frame = one(NUMBERS)
-    refused(SchemaError, "column 'x' is declared as str", "Use", call=lambda: privatize(frame, schema={"x": "int"}))
-    refused(SchemaError, "a column name in the schema is int", call=lambda: privatize(frame, schema={1: Discrete()}))
+    refused(
+        SchemaError, "column 'x': expected a kind, got str", "Use", call=lambda: privatize(frame, schema={"x": "int"})
+    )
+    refused(
+        SchemaError,
+        "expected a column name in the schema as text, got int",
+        call=lambda: privatize(frame, schema={1: Discrete()}),
+    )

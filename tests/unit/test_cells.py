@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues
-from dipriv.codecs import BinnedCodec, FloatBitCodes, GridCodes, OrderedCodes, RankedLevelsCodec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
 from tests.support import dkw, draws, ks_uniform
 
 I64, U64, F64, F32 = (np.dtype(kind) for kind in (np.int64, np.uint64, np.float64, np.float32))

@@ -18,10 +18,10 @@ from dipriv import Continuous, Datetime, Discrete, Mixed
 from dipriv.references import Known
 from tests.unit.typed import NO_NOISE, ROWS, SEED
 
-MOST = float(np.finfo(np.float64).max)
+MAX = float(np.finfo(np.float64).max)
 NORMAL = np.random.default_rng(SEED).normal(size=ROWS)
 LEVELS = {
-    "float64": np.array([1e308, -1e308, 5e-324, -5e-324, 0.0, MOST]),
+    "float64": np.array([1e308, -1e308, 5e-324, -5e-324, 0.0, MAX]),
     "float32": np.array([np.finfo(np.float32).max, np.finfo(np.float32).min, 1e-45, 0.1], np.float32),
     "float16": np.array([65504, -65504, 6e-8, 0.1], np.float16),
     "int64": np.array([2**63 - 1, -(2**63), 0, 2**53 + 1]),
@@ -36,7 +36,7 @@ RUNS = {
 }
 SPREADS = {
     "1e308": NORMAL * 3e307,
-    "with both ends": np.append(NORMAL[2:], [MOST, -MOST]),
+    "with both ends": np.append(NORMAL[2:], [MAX, -MAX]),
     "far positive": 1e308 + np.abs(NORMAL) * 1e307,
     "1e-320": NORMAL * 1e-320,
     "float32": np.append(NORMAL[2:] * 1e38 / 4, [np.finfo(np.float32).max, np.finfo(np.float32).min]).astype(

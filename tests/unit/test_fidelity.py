@@ -16,9 +16,13 @@ from scipy import stats
 import dipriv
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
-from dipriv.kernels import JointKernel, Optimal, OptimalJoint
+from dipriv.kernels import Optimal, OptimalJoint
+from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.mechanism import Chain, compose, decode
-from dipriv.references import Grouped, GroupedBoxes, Independent, Known, LevelsDistribution, Mixture
+from dipriv.references import Grouped, Known, Mixture
+from dipriv.references._models.distributions import LevelsDistribution
+from dipriv.references._models.independent import Independent
+from dipriv.references.grouped import GroupedBoxes
 from dipriv.release import fidelity
 from dipriv.release.fidelity import _drawn, correlation_of, expected_fidelity, kappa_of
 from dipriv.release.fitting import FittedMechanism
@@ -33,8 +37,8 @@ EVERY_KERNEL = pytest.mark.parametrize("kernel", ["laplace", "optimal"])
 @pytest.fixture(autouse=True)
 def fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eighth of the rows that fidelity draws otherwise: the bounds below know how many there are."""
-    monkeypatch.setattr(fidelity, "MOST_CELLS", fidelity.MOST_CELLS // 8)
-    monkeypatch.setattr(fidelity, "MOST_ROWS", fidelity.MOST_ROWS // 8)
+    monkeypatch.setattr(fidelity, "MAX_CELLS", fidelity.MAX_CELLS // 8)
+    monkeypatch.setattr(fidelity, "MAX_ROWS", fidelity.MAX_ROWS // 8)
 
 
 def correlation(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
@@ -57,7 +61,7 @@ def kappa(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
 
 def rows_drawn(width: int) -> int:
     """How many rows an expected fidelity is measured on, where it is not summed up."""
-    return int(np.clip(fidelity.MOST_CELLS // width, fidelity.FEWEST_ROWS, fidelity.MOST_ROWS))
+    return int(np.clip(fidelity.MAX_CELLS // width, fidelity.MIN_ROWS, fidelity.MAX_ROWS))
 
 
 def bound(sd: float, n: int, drawn: int | None, tests: int = 1) -> float:

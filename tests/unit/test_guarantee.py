@@ -30,7 +30,7 @@ from dipriv.guarantee import (
     Unprotected,
     UnprotectedKind,
 )
-from dipriv.guarantee.guarantee import LARGEST_EPSILON, NAMED_ASSUMPTIONS, SMALLEST_EPSILON, LegacyField, unreadable
+from dipriv.guarantee.guarantee import MAX_EPSILON, MIN_EPSILON, NAMED_ASSUMPTIONS, LegacyField, unreadable
 from dipriv.guarantee.sidecar import Sidecar
 from dipriv.references import Empirical, Grouped, Known, Parametric
 
@@ -220,7 +220,7 @@ parts = st.builds(Unprotected, st.sampled_from(rows), counts) | st.lists(names, 
 )
 guarantees = st.builds(
     Guarantee,
-    epsilon=st.floats(SMALLEST_EPSILON, LARGEST_EPSILON),
+    epsilon=st.floats(MIN_EPSILON, MAX_EPSILON),
     kernel=texts,
     reference=st.builds(
         ReferenceFacts, st.sampled_from(ReferenceSource), texts, st.none() | costs, st.none() | costs, counts

@@ -22,7 +22,7 @@ import dipriv
 from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError
 from dipriv._tables import frames as tables
 from dipriv._tables.identifiers import EXPECTED_REPEATS
-from dipriv.inspection import MOST_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
+from dipriv.inspection import MAX_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
 from tests.support import ALARM, data_folder
 from tests.unit.refusal import NUMBER, SECRET, refused
 
@@ -276,13 +276,13 @@ def test_the_draft_says_what_it_is() -> None:
 
 
 def test_long_lists_are_not_drafted() -> None:
-    many = inspect(pa.table({"code": [f"c{i}" for i in range(MOST_LISTED + 1)] * 3}))
+    many = inspect(pa.table({"code": [f"c{i}" for i in range(MAX_LISTED + 1)] * 3}))
     assert unwarned(many) == {"code": Categorical()}
     assert "not declared" in many.schema_toml()
-    assert many.columns[0].distinct == MOST_LISTED + 1
-    few = inspect(pa.table({"code": [f"c{i:04}" for i in range(MOST_LISTED)] * 3}))
-    assert unwarned(few) == {"code": Categorical(levels=tuple(f"c{i:04}" for i in range(MOST_LISTED)))}
-    assert few.columns[0].rare == MOST_LISTED
+    assert many.columns[0].distinct == MAX_LISTED + 1
+    few = inspect(pa.table({"code": [f"c{i:04}" for i in range(MAX_LISTED)] * 3}))
+    assert unwarned(few) == {"code": Categorical(levels=tuple(f"c{i:04}" for i in range(MAX_LISTED)))}
+    assert few.columns[0].rare == MAX_LISTED
 
 
 def test_a_draft_is_accepted_as_it_is() -> None:

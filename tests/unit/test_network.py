@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dipriv._base.arrays import FloatArray
-from dipriv.references import Network, Node
-from dipriv.references._models.network import Groups
+from dipriv.references._models.network import Groups, Network, Node
 from tests.support import ALARM, chi_square_tail, dkw, ks_uniform, uniform_rows
 
 N = 200_000

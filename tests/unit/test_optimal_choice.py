@@ -22,20 +22,13 @@ from dipriv import _serialization as state
 from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
 from dipriv._random import bits
 from dipriv._tables import frames
-from dipriv.codecs import LevelsCodec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import SMALLEST_EPSILON
-from dipriv.kernels import (
-    ColumnsKernel,
-    JointKernel,
-    Kernel,
-    KernelSpec,
-    Laplace,
-    LaplaceKernel,
-    Optimal,
-    OptimalColumns,
-    OptimalJoint,
-)
+from dipriv.guarantee.guarantee import MIN_EPSILON
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint
+from dipriv.kernels._joint.kernel import JointKernel
+from dipriv.kernels._per_column.kernel import ColumnsKernel
+from dipriv.kernels.laplace import LaplaceKernel
 from dipriv.ledger import Ledger
 from dipriv.mechanism import Levels
 from dipriv.references import Known, Private
@@ -564,7 +557,7 @@ def test_a_file_whose_order_leaves_a_column_out_is_refused(name: str, order: tup
 
 
 @pytest.mark.parametrize("name", EXPORTED)
-@pytest.mark.parametrize("epsilon", [SMALLEST_EPSILON, 1.0])
+@pytest.mark.parametrize("epsilon", [MIN_EPSILON, 1.0])
 def test_a_file_whose_guarantee_says_less_than_its_kernel_spends_is_refused(
     name: str, epsilon: float, tmp_path: Path
 ) -> None:

@@ -19,9 +19,9 @@ from scipy.optimize import brentq, linprog
 from dipriv._base.arrays import FloatArray, first_not_below
 from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
 from dipriv.errors import InputError
-from dipriv.kernels import ColumnsKernel, InvariantChannel, Laplace, Optimal, OptimalColumns, Transition
-from dipriv.kernels._per_column.integer_channel import WHOLE, best_swap, masses_of
-from dipriv.kernels._per_column.kernel import place_in
+from dipriv.kernels import Laplace, Optimal, OptimalColumns, Transition
+from dipriv.kernels._per_column.integer_channel import WHOLE, InvariantChannel, best_swap, masses_of
+from dipriv.kernels._per_column.kernel import ColumnsKernel, place_in
 from dipriv.kernels._per_column.linear_program import best_excess
 from dipriv.kernels.transition import _alias_table, bin_shift, exp_below, sample_alias
 from tests.support import ALARM, chi_square_tail, data_folder, dkw, draws, ks_uniform, uniform_rows

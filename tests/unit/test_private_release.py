@@ -21,7 +21,8 @@ import dipriv
 from dipriv._random.bits import Bits, source
 from dipriv._sinks import FileSink
 from dipriv._tables import frames as tables
-from dipriv.codecs import BinnedCodec, LevelsCodec
+from dipriv.codecs.binned import BinnedCodec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import BudgetError, DisclosureError, InputError, SchemaError
 from dipriv.guarantee import Assumption, AssumptionKind, Model, PrivacyUnit, Unprotected, UnprotectedKind
 from dipriv.ledger import Ledger

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import FloatArray
 from dipriv._tables import frames as tables
 from dipriv.mechanism import encode
-from dipriv.references import Network
 from dipriv.references._learning import learn as learning
 from dipriv.references._learning.dependence import MAX_GROUPS, coarsened, groups_for
 from dipriv.references._learning.domain import domain_of
 from dipriv.references._learning.learn import CHOICES, LearnedNetwork, learn
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.two_way import denoised, max_entropy_table, rake
+from dipriv.references._models.network import Network
 from dipriv.release.fitting import TableValues, labels_of
 from dipriv.schema import Schema
 from dipriv.sources.protocol import CountedTables

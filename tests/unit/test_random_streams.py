@@ -10,12 +10,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray, Words
+from dipriv._base.atoms_line import AtomsLine
 from dipriv._base.columns import NULL, PRESENT, ColumnValues
 from dipriv._random import streams
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import LOOSE_LANE, NoiseUse, SplitLane, SpreadUse, Stream, column_stream
-from dipriv.codecs import AtomsLine, Codec, LatticeCodec, LevelsCodec, MissingCodec, OneHotCodec, RealCodec
-from dipriv.kernels import Kernel, KernelSpec, Laplace, LaplaceKernel, OptimalColumns, OptimalJoint, Transition
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LatticeCodec, LevelsCodec
+from dipriv.codecs.missing import MissingCodec
+from dipriv.codecs.one_hot import OneHotCodec
+from dipriv.codecs.real import RealCodec
+from dipriv.kernels import Kernel, KernelSpec, Laplace, OptimalColumns, OptimalJoint, Transition
+from dipriv.kernels.laplace import LaplaceKernel
 from dipriv.mechanism import Chain, compose
 from dipriv.references import Known, ReferenceRows
 

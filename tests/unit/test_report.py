@@ -581,7 +581,7 @@ def test_times_are_told_as_times(compared: Comparison, page: str) -> None:
 
 
 def test_large_tables_are_sampled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dipriv.report.pairing.MOST_ROWS", 500)
+    monkeypatch.setattr("dipriv.report.pairing.MAX_ROWS", 500)
     table = survey(17)[["age", "town"]]
     found = compare(table, table, seed=3)
     assert (found.rows, found.used) == ((ROWS, ROWS), (500, 500))
@@ -612,7 +612,7 @@ def test_bad_input_is_refused_without_a_cell() -> None:
     refused(dipriv.InputError, "9 rows", call=lambda: compare(table, table, rows=np.arange(8)))
     refused(dipriv.InputError, "outside", call=lambda: compare(table, table, rows=np.arange(1, 10)))
     refused(dipriv.InputError, "guarantee", call=lambda: compare(table, table, guarantee={"epsilon": "much"}))
-    refused(dipriv.InputError, "not a table", call=lambda: compare(table, SECRET))
+    refused(dipriv.InputError, "expected a table", call=lambda: compare(table, SECRET))
 
 
 def test_a_missing_package_is_told_with_its_remedy(compared: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,12 @@ from scipy import stats
 import dipriv
 from dipriv._base.columns import NULL, PRESENT, ColumnValues
 from dipriv._random.bits import source
-from dipriv.codecs import LevelsCodec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.kernels import Laplace, Transition
 from dipriv.kernels.transition import TOTAL, exp_below, laplace_matrix
 from dipriv.mechanism import Chain, Levels, Mechanism, Separate, compose
-from dipriv.references import Independent, LevelsDistribution
+from dipriv.references._models.distributions import LevelsDistribution
+from dipriv.references._models.independent import Independent
 from tests.support import ALARM, chi_square_tail, draws, vectors
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dipriv._base.registry import serializable
 
 PRESENT, NULL, NAN = 0, 1, 2
-"""What a cell is: a value, a null, or a floating-point NaN that its table tells apart from null."""
+"""What a cell is: a value, a null, or a floating-point NaN, where its table distinguishes NaN from null."""
 
 
 @serializable()

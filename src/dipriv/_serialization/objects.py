@@ -95,7 +95,8 @@ def _plain(thing: Any, arrays: Arrays) -> Any:
         _family(thing.dist.name)
         return {"law": thing.dist.name, "args": _plain(thing.args, arrays), "kwds": _plain(thing.kwds, arrays)}
     raise InputError(
-        f"a {type(thing).__name__} cannot be exported.", "Use a distribution of scipy.stats with plain parameters."
+        f"objects of type {type(thing).__name__} cannot be exported.",
+        "Use a distribution of scipy.stats with plain parameters.",
     )
 
 

@@ -1,7 +1,7 @@
 """Texts that a spreadsheet takes for formulas: a cell such as `=HYPERLINK(...)` of a CSV file is run when it is opened.
 
-A release is data, and a label is one of the public facts about it: it is written as it is, counted and told of, or, if
-that is asked for, written behind an apostrophe, which spreadsheets take as the sign of a text.
+Labels are public facts and are written unchanged by default; such cells are counted and reported. With
+`escape_formulas` they are prefixed with an apostrophe, which makes spreadsheets treat them as text.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dipriv.errors import InputError, SchemaError
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The years 1 to 9999, in days since 1970: what the calendars of most programs hold."""
 
@@ -68,7 +68,7 @@ def value_range(arrow_type: pa.DataType) -> tuple[float | None, float | None]:
 
 
 def meaning(arrow_type: pa.DataType) -> str:
-    """What cells of a type mean, whatever their width: cells of two types with one meaning can be compared."""
+    """What cells of a type mean, independent of their width: cells of two types with one meaning can be compared."""
     if pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
         return "number"
     if _is_text(arrow_type):
@@ -80,8 +80,8 @@ def meaning(arrow_type: pa.DataType) -> str:
     return "date" if pt.is_date(arrow_type) else str(arrow_type)
 
 
-def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None, hold: bool = False) -> ColumnValues:
-    """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused, or held to the largest finite numbers."""
+def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None, clip: bool = False) -> ColumnValues:
+    """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused, or clipped to the largest finite value."""
     nulls = _nulls(array)
     if labels is not None:
         return ColumnValues(_codes(array, labels), _missing(nulls))
@@ -95,7 +95,7 @@ def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None, hold: 
         missing = np.zeros(len(values), dtype=np.uint8) if missing is None else missing
         missing[not_a_number] = NAN
         values = np.where(not_a_number, values.dtype.type(0), values)
-    if has_infinity and hold:
+    if has_infinity and clip:
         values = np.clip(values, -np.finfo(values.dtype).max, np.finfo(values.dtype).max)
     elif has_infinity:
         raise InputError(
@@ -213,7 +213,7 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 def _is_short_decimal(arrow_type: pa.DataType) -> bool:
     if not pt.is_decimal(arrow_type):
         return False
-    return bool(arrow_type.precision <= _MOST_DIGITS and abs(arrow_type.scale) <= _MOST_DIGITS)
+    return bool(arrow_type.precision <= _MAX_DIGITS and abs(arrow_type.scale) <= _MAX_DIGITS)
 
 
 def _tick(arrow_type: pa.DataType) -> int:

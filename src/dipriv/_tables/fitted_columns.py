@@ -15,11 +15,12 @@ from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
 from dipriv._tables.arrow import distinct_labels, meaning
 from dipriv._tables.frames import Column, Table
-from dipriv.codecs import Codec, fit_codec, infer_kind
+from dipriv.codecs import Codec
+from dipriv.codecs.fit import fit_codec, infer_kind
 from dipriv.errors import InputError, ReferenceDataError, SchemaError
 from dipriv.schema import Categorical, Kind, Schema
 
-FEWEST_REFERENCE_ROWS = 2
+MIN_REFERENCE_ROWS = 2
 
 
 @serializable()
@@ -90,24 +91,25 @@ class FittedColumn:
 
 
 def fit_columns(
-    columns: Sequence[Column], schema: Schema, lawful: Mapping[str, Kind], reference: Table | None
+    columns: Sequence[Column], schema: Schema, kinds_from_distribution: Mapping[str, Kind], reference: Table | None
 ) -> list[FittedColumn]:
-    """Fit every column; `lawful` are kinds that a given law dictates, `reference` is None where no rows are read."""
-    for name in lawful.keys() & schema.keys():
-        if schema[name] != lawful[name]:
+    """Fit every column: by the kind that its given distribution determines, or else on the reference rows, if any."""
+    for name in kinds_from_distribution.keys() & schema.keys():
+        if schema[name] != kinds_from_distribution[name]:
             raise SchemaError(
-                f"column {name!r} is declared {schema[name]!r}, but its law makes it {lawful[name]!r}.",
+                f"column {name!r} is declared {schema[name]!r}, but its distribution makes it "
+                f"{kinds_from_distribution[name]!r}.",
                 "Leave it out of the schema.",
             )
     if reference is not None:
         _check_reference(columns, reference)
     fitted = [
-        _of_law(column, lawful[column.name])
-        if column.name in lawful
+        _of_distribution(column, kinds_from_distribution[column.name])
+        if column.name in kinds_from_distribution
         else _fit_column(column, schema.get(column.name), reference)
         for column in columns
     ]
-    if lawful and reference is not None:
+    if kinds_from_distribution and reference is not None:
         refuse_nulls([(column.name, column.cells(reference)) for column in fitted])
     return fitted
 
@@ -123,23 +125,25 @@ def infer(table: Table, names: Sequence[str]) -> Schema:
 
 
 def refuse_nulls(columns: Sequence[tuple[str, ColumnValues]]) -> None:
-    """A law of scipy.stats gives nulls no probability."""
+    """A distribution of scipy.stats gives nulls no probability."""
     for name, cells in columns:
         if cells.kinds_missing:
             raise InputError(
-                f"column {name!r} has nulls, to which its law gives no probability.",
+                f"column {name!r} has nulls, to which its distribution gives no probability.",
                 "Fill or drop them first, or use an empirical reference, where a null is an atom.",
             )
 
 
-def _of_law(column: Column, kind: Kind) -> FittedColumn:
-    """A column whose law is given: nothing of it is read from rows."""
+def _of_distribution(column: Column, kind: Kind) -> FittedColumn:
+    """A column whose distribution is given: nothing of it is read from rows."""
     return FittedColumn(column, kind, None, fit_codec(column.name, kind, column.storage, None, None))
 
 
 def _fit_column(column: Column, declared: Kind | None, reference: Table | None) -> FittedColumn:
     if reference is None:
-        raise SchemaError(f"column {column.name!r} has no law and no rows may be read.", "Give it a law.")
+        raise SchemaError(
+            f"column {column.name!r} has no distribution and no rows may be read.", "Give it a distribution."
+        )
     labels = _labels_of(column, declared, reference)
     count = None if labels is None else len(labels)
     seen = _stored(column, _some(column.name, reference.cells(column.name, labels)))
@@ -200,10 +204,10 @@ def _with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
 
 
 def _check_reference(columns: Sequence[Column], reference: Table) -> None:
-    if reference.rows < FEWEST_REFERENCE_ROWS:
+    if reference.rows < MIN_REFERENCE_ROWS:
         raise ReferenceDataError(
-            f"there are {reference.rows} reference rows; at least {FEWEST_REFERENCE_ROWS} are needed.",
-            "Hold out a larger share, give a public table, or state a known law.",
+            f"there are {reference.rows} reference rows; at least {MIN_REFERENCE_ROWS} are needed.",
+            "Hold out a larger share, give a public table, or state a known distribution.",
         )
     if lacking := [column.name for column in columns if column.name not in reference.names]:
         raise ReferenceDataError(

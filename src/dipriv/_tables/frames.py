@@ -72,7 +72,7 @@ class Table:
     )
 
     clips_infinities: bool = False
-    """Whether infinite numbers are held to the largest finite ones, instead of refused."""
+    """Whether infinities are clipped to the largest finite value instead of refused."""
     _numbers: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
     _cells: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
 
@@ -232,7 +232,7 @@ def read(frame: Any) -> Table:
 def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
     """Every asked name is a column, none twice."""
     if not isinstance(asked, Iterable):
-        raise InputError(f"{where} is a {type(asked).__name__}, not a list of names.", f"Write {where}=[...].")
+        raise InputError(f"expected {where} as a list of names, got {type(asked).__name__}.", f"Write {where}=[...].")
     asked = list(asked)
     if unknown := [name for name in asked if name not in names]:
         raise InputError(
@@ -245,7 +245,7 @@ def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
 
 def _repeated(names: Sequence[str]) -> InputError:
     first = next(name for name in names if names.count(name) > 1)
-    return InputError(f"column name {first!r} occurs {names.count(first)} times.", "Rename the columns apart.")
+    return InputError(f"column name {first!r} occurs {names.count(first)} times.", "Rename one of them.")
 
 
 def _recognize(frame: Any) -> Table:
@@ -264,14 +264,14 @@ def _recognize(frame: Any) -> Table:
         names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
         raise _repeated([str(name) for name in names]) from None
     if isinstance(wrapped, nw.LazyFrame):
-        raise InputError(f"the table is a lazy {type(frame).__name__}.", "Call .collect() first.")
+        raise InputError(f"expected a table, got a lazy {type(frame).__name__}.", "Call .collect() first.")
     if isinstance(wrapped, nw.DataFrame):
         for backend in ("pandas", "polars", "pyarrow"):
             if getattr(wrapped.implementation, f"is_{backend}")():
                 names = frame.columns if backend == "pandas" else wrapped.columns
                 return Table(frame, backend, tuple(str(name) for name in names), len(frame))
     raise InputError(
-        f"a {type(frame).__name__} is not a table that dipriv reads.",
+        f"expected a table, got {type(frame).__name__}.",
         "Pass a pandas, polars or pyarrow table, or a two-dimensional numpy array.",
     )
 

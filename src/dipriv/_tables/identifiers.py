@@ -18,13 +18,13 @@ from dipriv.codecs.fit import MAX_LEVELS, ROWS_PER_LEVEL, SAMPLE
 from dipriv.errors import SchemaError
 from dipriv.schema import Categorical, Discrete, Kind, Schema
 
-FEWEST_VALUES = 20
+MIN_VALUES = 20
 """From fewer values nothing is concluded about how many of them are distinct."""
 NEAR_UNIQUE = 0.9
 FREE_TEXT_DISTINCT = 0.5
 FREE_TEXT_LENGTH = 40
 FREE_TEXT_WORDS = 4
-MOST_LONG_LABELS = 10
+MAX_LONG_LABELS = 10
 EXPECTED_REPEATS = 7.0
 """Where seven repeats are expected by chance, there are none with probability below exp(-7) < 0.1%."""
 SPREAD_PER_ROW = 1.5
@@ -50,7 +50,7 @@ class Counts:
 
     def over(self, share: float) -> bool:
         """Whether there are enough values to tell, and more than this share of them are distinct."""
-        return self.present >= FEWEST_VALUES and self.distinct > share * self.present
+        return self.present >= MIN_VALUES and self.distinct > share * self.present
 
     def some(self) -> pa.Array:
         """All distinct values, or about 65,536 of very many."""
@@ -62,16 +62,16 @@ def count(table: Table, column: Column) -> Counts:
     if column.storage.family == "label":
         array = table.array(column.name)
         if pt.is_dictionary(array.type):
-            labels = array.dictionary.cast(pa.large_string()) if holds_text(column) else array.dictionary
+            labels = array.dictionary.cast(pa.large_string()) if contains_text(column) else array.dictionary
             array = pa.DictionaryArray.from_arrays(array.indices, labels).dictionary_decode()
-        array = (array.cast(pa.large_string()) if holds_text(column) else array).drop_null()
+        array = (array.cast(pa.large_string()) if contains_text(column) else array).drop_null()
     else:
         array = pa.array(table.cells(column.name).present + 0)  # -0.0 becomes 0.0
     found = pc.value_counts(array)
     return Counts(found.field("values"), found.field("counts").to_numpy(), len(array))
 
 
-def holds_text(column: Column) -> bool:
+def contains_text(column: Column) -> bool:
     """Whether the cells are text, plain or as the labels of a dictionary."""
     return column.storage.label in ("text", "labels")
 
@@ -101,7 +101,7 @@ def refuse_free_text(table: Table, names: Sequence[str], schema: Schema, keep: S
 
 def refuse_free_text_labels(column: Column, labels: pa.Array, rows: int) -> None:
     """The same by the labels alone, where these and the number of rows are public."""
-    if not holds_text(column):
+    if not contains_text(column):
         return
     counts = Counts(labels.cast(pa.large_string()), np.zeros(len(labels), dtype=np.int64), rows)
     if (why := _why_long_or_distinct(counts)) is not None:
@@ -131,7 +131,7 @@ def warning(table: Table, column: Column, kind: Kind, counts: Counts) -> Warned 
         multiples of their step as there are rows. Others, such as incomes, are measurements.
     free text: see `free_text`.
     """
-    text = holds_text(column)
+    text = contains_text(column)
     long = text and _are_long(counts)
     if column.storage.family == "label" or (isinstance(kind, Discrete) and isinstance(kind.step, int)):
         if _is_identifier(column, kind, counts):
@@ -143,7 +143,7 @@ def warning(table: Table, column: Column, kind: Kind, counts: Counts) -> Warned 
 
 def _why_free_text(table: Table, name: str) -> str | None:
     column = table.column(name)
-    return _why_long_or_distinct(count(table, column)) if holds_text(column) else None
+    return _why_long_or_distinct(count(table, column)) if contains_text(column) else None
 
 
 def _why_long_or_distinct(counts: Counts) -> str | None:
@@ -159,7 +159,7 @@ def _why_long_or_distinct(counts: Counts) -> str | None:
 
 def _are_long(counts: Counts) -> bool:
     """Judged by the distinct values, so that remarks are seen for what they are even if most of them are empty."""
-    if counts.distinct <= MOST_LONG_LABELS:
+    if counts.distinct <= MAX_LONG_LABELS:
         return False
     some = counts.some()
     words = pc.mean(pc.count_substring_regex(some, r"\S+")).as_py()
@@ -167,19 +167,19 @@ def _are_long(counts: Counts) -> bool:
 
 
 def _is_identifier(column: Column, kind: Kind, counts: Counts) -> bool:
-    if counts.present < FEWEST_VALUES:
+    if counts.present < MIN_VALUES:
         return False
     words = {word.lower() for word in _BETWEEN_WORDS.split(column.name)}
     if counts.distinct < counts.present:
         too_many = counts.distinct > MAX_LEVELS or counts.distinct * ROWS_PER_LEVEL > counts.present
-        return bool(words & _ID_WORDS) and counts.distinct >= FEWEST_VALUES and too_many
+        return bool(words & _ID_WORDS) and counts.distinct >= MIN_VALUES and too_many
     if words & _ID_WORDS or (words & _NUMBER_WORDS and "of" not in words):
         return True
     if isinstance(kind, Discrete):
         # independent draws from any distribution have no repeat with probability at most exp(-expected)
         expected = counts.present * (counts.present - 1) / 2 / _spread(counts.values.to_numpy(), kind)
         return expected >= EXPECTED_REPEATS
-    return holds_text(column) and _is_hex(counts.some())
+    return contains_text(column) and _is_hex(counts.some())
 
 
 def _is_hex(texts: pa.Array) -> bool:

@@ -21,7 +21,7 @@ from dipriv._base.columns import PRESENT, ColumnValues, Storage
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import cells_to_arrow, distinct_labels
 from dipriv._tables.frames import Table
-from dipriv.codecs import infer_kind
+from dipriv.codecs.fit import infer_kind
 from dipriv.codecs.temporal import ticks_in
 from dipriv.schema import Continuous, Datetime, Discrete, Kind, Mixed
 

@@ -26,9 +26,9 @@ from dipriv._tables.arrow import cells_to_arrow
 from dipriv._tables.fitted_columns import FittedColumn
 from dipriv._tables.frames import Table
 from dipriv.auditing.events import Views
-from dipriv.codecs import RealCodec
+from dipriv.codecs.real import RealCodec
 from dipriv.mechanism import decode, encode
-from dipriv.references import Independent
+from dipriv.references._models.independent import Independent
 from dipriv.release.fitting import FittedMechanism
 
 Layout: TypeAlias = Literal["alone", "beside", "in another chunk", "in another batch"]

@@ -12,7 +12,7 @@ FORMAT = 3
 """Version of `Audit.to_dict`: raised when a field changes its name or its meaning."""
 ROWS = "released rows"
 """`Bound.what` of a bound for the noise on rows alone, given the fitted reference."""
-REFUTED, NOT_REFUTED, HOLDS, NO_PROMISE = "refuted", "not refuted", "holds", "no promise"
+REFUTED, NOT_REFUTED, HOLDS, NOT_COVERED = "refuted", "not refuted", "holds", "no promise"
 NOTHING_FOUND = "No attack did better than chance allows; nothing speaks against the guarantee."
 
 
@@ -51,6 +51,7 @@ class Exact:
 
     @property
     def exceeded(self) -> bool:
+        """Whether the claim is refuted."""
         return self.epsilon > self.claimed
 
     @property
@@ -88,7 +89,7 @@ class AttackResult:
     @property
     def verdict(self) -> str:
         """Whether the attack has a larger advantage than ε allows, for people whom the guarantee covers."""
-        return NO_PROMISE if self.limit is None else REFUTED if self.exceeded else NOT_REFUTED
+        return NOT_COVERED if self.limit is None else REFUTED if self.exceeded else NOT_REFUTED
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, including the rates and their intervals."""
@@ -100,7 +101,15 @@ class AttackResult:
 class Audit:
     """Everything that an audit of one release procedure on one table found.
 
-    `remarks` say what was left out, and why.
+    Attributes
+    ----------
+    claimed : the ε of the guarantee.
+    guarantee : the guarantee in words.
+    rows : how many rows were audited.
+    bounds : measured lower bounds on ε.
+    exact : the exact ε of finite kernels.
+    attacks : success rates of attacks, on people of the table and on a control group.
+    remarks : what was left out, and why.
     """
 
     claimed: float

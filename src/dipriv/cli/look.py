@@ -72,6 +72,6 @@ def compare(
     tables = File.at(original).read(), File.at(released).read()
     sidecar = read_sidecar(released)
     guarantee, fidelity = (None, None) if sidecar is None else (sidecar.guarantee, sidecar.fidelity)
-    told = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)
-    write_report(told, output)
+    comparison = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)
+    write_report(comparison, output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")

@@ -91,7 +91,7 @@ def check_levels(owner: Codec, levels: NDArray[Any], missing: tuple[int, ...]) -
 
 @jit
 def find_levels(values: NDArray[Any], levels: NDArray[Any], offset: int, states: NDArray[np.int64]) -> None:
-    """The first level that is not below each value, held to the last level, counted from `offset`."""
+    """The first level that is not below each value, clipped to the last level, counted from `offset`."""
     for i in range(len(values)):
         states[i] = first_not_below(values[i], levels, len(levels) - 1) + offset
 

@@ -9,9 +9,9 @@ from typing import Any, NoReturn, TypeVar
 
 from dipriv.errors import InputError
 
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e12
+MIN_EPSILON, MAX_EPSILON = 1e-9, 1e12
 """Beyond these a release is pure noise or no privacy at all, and the arithmetic of the noise would degrade."""
-LONGEST_TEXT, MOST_ITEMS, LARGEST_COUNT = 1 << 16, 1 << 16, 1 << 62
+LONGEST_TEXT, MAX_ITEMS, MAX_COUNT = 1 << 16, 1 << 16, 1 << 62
 _Enum = TypeVar("_Enum", bound=StrEnum)
 
 
@@ -28,15 +28,15 @@ def check_epsilon(epsilon: object) -> float:
     """
     remedy = "Use a finite number above 0, for example 1.0; smaller is more private."
     if isinstance(epsilon, (bool, str, bytes)) or not hasattr(epsilon, "__float__"):
-        raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy)
+        raise InputError(f"expected epsilon as a number, got {type(epsilon).__name__}.", remedy)
     try:
         value = float(epsilon)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"epsilon is a {type(epsilon).__name__}, not a number.", remedy) from None
+        raise InputError(f"expected epsilon as a number, got {type(epsilon).__name__}.", remedy) from None
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"epsilon={value!r} is not a finite number above 0.", remedy)
-    if not SMALLEST_EPSILON <= value <= LARGEST_EPSILON:
-        raise InputError(f"epsilon={value!r} is outside [{SMALLEST_EPSILON:g}, {LARGEST_EPSILON:g}].", remedy)
+    if not MIN_EPSILON <= value <= MAX_EPSILON:
+        raise InputError(f"epsilon={value!r} is outside [{MIN_EPSILON:g}, {MAX_EPSILON:g}].", remedy)
     return value
 
 
@@ -59,8 +59,8 @@ def as_enum(of: type[_Enum], value: Any, what: str) -> _Enum:
 
 def as_list(value: Any, what: str) -> Collection[Any]:
     """A list or tuple that is not too long."""
-    if not isinstance(value, (list, tuple)) or len(value) > MOST_ITEMS:
-        refuse(what, f"is not a list of at most {MOST_ITEMS:,} items")
+    if not isinstance(value, (list, tuple)) or len(value) > MAX_ITEMS:
+        refuse(what, f"is not a list of at most {MAX_ITEMS:,} items")
     return value
 
 
@@ -95,7 +95,7 @@ def check_text(text: Any, what: str) -> str:
 
 def check_count(value: Any, what: str, least: int = 0) -> None:
     """A whole number, or None."""
-    if value is not None and (type(value) is not int or not least <= value <= LARGEST_COUNT):
+    if value is not None and (type(value) is not int or not least <= value <= MAX_COUNT):
         refuse(what, f"has a count that is not a whole number from {least} to 2^62")
 
 
@@ -103,8 +103,8 @@ def as_cost(value: Any, what: str) -> float | None:
     """Part of an ε, or None; it may be smaller than the smallest ε of a release."""
     if value is None:
         return None
-    if not is_number(value) or not 0 < value <= LARGEST_EPSILON:
-        refuse(what, f"has an ε that is not above 0 and at most {LARGEST_EPSILON:g}")
+    if not is_number(value) or not 0 < value <= MAX_EPSILON:
+        refuse(what, f"has an ε that is not above 0 and at most {MAX_EPSILON:g}")
     return float(value)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from dipriv.errors import InputError
 from dipriv.guarantee._checks import (
-    LARGEST_EPSILON,
-    SMALLEST_EPSILON,
+    MAX_EPSILON,
+    MIN_EPSILON,
     as_cost,
     as_enum,
     as_items,
@@ -33,9 +33,9 @@ from dipriv.guarantee._checks import (
 
 __all__ = [
     "FORMAT",
-    "LARGEST_EPSILON",
+    "MAX_EPSILON",
+    "MIN_EPSILON",
     "NAMED_ASSUMPTIONS",
-    "SMALLEST_EPSILON",
     "Assumption",
     "AssumptionKind",
     "Guarantee",
@@ -70,7 +70,7 @@ class Model(StrEnum):
 
 
 class Neighbouring(StrEnum):
-    """Which two inputs the guarantee makes hard to tell apart."""
+    """Which two inputs the guarantee makes hard to distinguish."""
 
     SUBSTITUTE_ONE = "substitute-one"
     """Datasets that differ in one privacy unit, substituted by another: bounded differential privacy."""
@@ -287,7 +287,9 @@ class Guarantee:
     InputError
         If a fact has another type than declared, or is outside its limits.
 
-    >>> guarantee = Guarantee(1.0, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
+    Examples
+    --------
+    >>> guarantee = Guarantee(1.0, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
     >>> guarantee
     Guarantee(ε=1, central, substitute-one row)
     >>> guarantee.power(level=0.05) == 0.05 * math.e
@@ -333,7 +335,16 @@ class Guarantee:
         return any(part.kind is not UnprotectedKind.UNCHANGED_COLUMNS for part in self.unprotected)
 
     def assumes(self, kind: AssumptionKind) -> bool:
-        """Whether the guarantee rests on an assumption of this kind."""
+        """Whether the guarantee rests on an assumption of this kind.
+
+        Parameters
+        ----------
+        kind : of the assumption.
+
+        Returns
+        -------
+        bool
+        """
         return any(assumption.kind is kind for assumption in self.assumptions)
 
     def power(self, level: float = 0.05, releases: int = 1) -> float:
@@ -374,6 +385,10 @@ class Guarantee:
         Parameters
         ----------
         plain : anything; it may come from anybody.
+
+        Returns
+        -------
+        The guarantee.
 
         Raises
         ------

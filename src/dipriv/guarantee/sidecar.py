@@ -11,14 +11,14 @@ from typing import Any
 
 from dipriv._version import __version__
 from dipriv.errors import InputError
-from dipriv.guarantee._checks import LARGEST_COUNT, LONGEST_TEXT
+from dipriv.guarantee._checks import LONGEST_TEXT, MAX_COUNT
 from dipriv.guarantee.guarantee import Guarantee
 
 SIDECAR_SUFFIX = ".dipriv.json"
 """A sidecar has the name of the output and this ending."""
 FORMAT = 2
 """Of the JSON. Format 1, which had no number, called rows that contribution bounding dropped "cut"."""
-LARGEST_SIDECAR = 1 << 24
+MAX_SIDECAR = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ def sidecar_path(released: str | Path) -> Path:
 def read_sidecar(released: str | Path) -> Sidecar | None:
     """The sidecar beside a released file; None if there is none that dipriv could have written.
 
-    Anybody may have written it, so whatever is odd counts as absent.
+    Anybody may have written it, so a file that is not well formed counts as absent.
     """
     path = sidecar_path(released)
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST_SIDECAR:
+        if not path.is_file() or path.stat().st_size > MAX_SIDECAR:
             return None
         return Sidecar.from_dict(json.loads(path.read_bytes()))
     except (OSError, ValueError, RecursionError):
@@ -120,7 +120,7 @@ def _mapping(plain: Any) -> Mapping[str, Any]:
 
 
 def _count(plain: Any) -> int:
-    if type(plain) is not int or not 0 <= plain <= LARGEST_COUNT:
+    if type(plain) is not int or not 0 <= plain <= MAX_COUNT:
         raise _not_ours("has a count that is not a whole number from 0 to 2^62")
     return plain
 

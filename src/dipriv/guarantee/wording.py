@@ -51,7 +51,7 @@ def protects(guarantee: Guarantee) -> str:
     """Whom the guarantee protects, and whom not.
 
     >>> from dipriv.guarantee.guarantee import Guarantee
-    >>> known = ReferenceFacts(ReferenceSource.KNOWN, "known law")
+    >>> known = ReferenceFacts(ReferenceSource.KNOWN, "known distribution")
     >>> protects(Guarantee(1.0, "laplace", known))
     'every row'
     """

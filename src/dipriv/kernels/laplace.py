@@ -27,8 +27,8 @@ from dipriv.kernels.protocol import Kernel, kernel_spec
 from dipriv.kernels.shares import check_shares, shares_of
 from dipriv.kernels.transition import Transition, laplace_joint_probabilities, laplace_matrix
 
-SMALLEST = 2.0**-53
-"""Released uniforms stay inside [SMALLEST, 1 - SMALLEST], so that unbounded distributions give finite values."""
+MIN_UNIFORM = 2.0**-53
+"""Released uniforms stay inside [MIN_UNIFORM, 1 - MIN_UNIFORM], so that unbounded distributions give finite values."""
 _REMEDY = "Build the kernel with Laplace(...).build(epsilon, names)."
 MAX_LATTICE_BITS = 40
 """The lattice has steps of 2^-40, unless the budget is tiny."""
@@ -41,9 +41,17 @@ MIN_LATTICE_BITS = 20
 class Laplace:
     """v = G(u + e), e ~ Laplace(p/ε) in each of p columns.
 
-    `shares` weighs the columns: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns not
-    named have share 1.
+    Parameters
+    ----------
+    shares : {column: share of ε}: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns that
+        are not named have share 1.
 
+    Raises
+    ------
+    InputError : a share cannot be used.
+
+    Examples
+    --------
     >>> Laplace({"income": 3.0}).build(1.0, ["age", "income"]).noise_scales.round(3).tolist()
     [4.0, 1.333]
     """

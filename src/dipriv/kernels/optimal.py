@@ -36,10 +36,16 @@ FINE_BINS = 256
 class OptimalColumns:
     """The best noise for each column by itself, with ε divided among them: a linear program for each.
 
-    `weights` say how much columns matter; those not named have weight 1. `costs` are matrices of what it costs to
-    release level j for level i, in the order of the schema's levels, for a column that is released by itself; by
-    default it is the squared difference for numbers, and 1 for any wrong category.
+    Parameters
+    ----------
+    weights, costs : as for `Optimal`.
 
+    Raises
+    ------
+    InputError : a weight or a matrix cannot be used.
+
+    Examples
+    --------
     >>> OptimalColumns().build(1.0, ["rating"]).epsilon
     1.0
     """
@@ -50,7 +56,9 @@ class OptimalColumns:
     def __post_init__(self) -> None:
         check_shares(self.weights, "weight")
         if not isinstance(self.costs, Mapping):
-            raise InputError(f"costs is a {type(self.costs).__name__}.", "Write {column: matrix, ...}.")
+            raise InputError(
+                f"expected costs as a mapping, got {type(self.costs).__name__}.", "Write {column: matrix, ...}."
+            )
         for name, cost in self.costs.items():
             _check_cost(name, cost)
 
@@ -87,6 +95,16 @@ class OptimalColumns:
 class OptimalJoint:
     """The best noise for all columns together: ε is spent once for the whole row, not once for each column.
 
+    Parameters
+    ----------
+    weights : as for `Optimal`.
+
+    Raises
+    ------
+    InputError : a weight cannot be used.
+
+    Examples
+    --------
     >>> OptimalJoint({"income": 3}).build(1.0, ["age", "income"]).weights.tolist()
     [1, 3]
     """
@@ -124,7 +142,22 @@ class Optimal:
     """The noise that keeps most: the best for each column, the best for all columns together, or the paper's.
 
     It has the greatest expected fidelity, weighted over columns, which follows from the reference and ε: it does not
-    depend on released rows. `weights` and `costs` as in `OptimalColumns`.
+    depend on released rows.
+
+    Parameters
+    ----------
+    weights : {column: how much it matters}; columns that are not named have weight 1.
+    costs : {column: matrix of the cost of releasing level j for level i}, in the order of the schema's levels, for a
+        column that is released by itself. By default the squared difference for numbers, and 1 for any wrong category.
+
+    Raises
+    ------
+    InputError : a weight or a matrix cannot be used.
+
+    Examples
+    --------
+    >>> Optimal({"income": 3}).describe()
+    'optimal (own weights)'
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)

@@ -26,9 +26,11 @@ class Ledger:
 
     Each method is one transaction. Several threads and processes, including forked ones, may use a ledger at once.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from dipriv.guarantee import ReferenceFacts, ReferenceSource
-    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
+    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
     >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
     ...     dataset = ledger.set_budget("people", 0.75)
     ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")
@@ -66,7 +68,12 @@ class Ledger:
         return self._database.place
 
     def fingerprint_key(self) -> bytes:
-        """The secret key of content fingerprints; it never changes."""
+        """The secret key of content fingerprints; it never changes.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
         with self._database.reading() as connection:
             return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
 
@@ -88,18 +95,37 @@ class Ledger:
         BudgetError : the table belongs to another data set and would get a second budget; or content is stored under
             the suggested name, so that only the user knows whether rows were added or the data set is another one.
         InputError : the fingerprint is unknown, and there is neither a name nor a suggestion.
+        LedgerError : the database failed.
         """
         with self._database.reading() as connection:
             resolved = queries.resolve_name(connection, name, fingerprint, suggestion)
             return queries.dataset_state(connection, resolved)
 
     def sizes(self) -> frozenset[int]:
-        """The numbers of rows of all known tables, to recognize a table that begins with one of them."""
+        """The numbers of rows of all known tables, to recognize a table that begins with one of them.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
         with self._database.reading() as connection:
             return frozenset(connection.execute(select(FINGERPRINTS.c.rows).distinct()).scalars())
 
     def split_key(self, name: str) -> bytes:
-        """The secret key of the data set's `dipriv.Split`, fixed together with its hold-out."""
+        """The secret key of the data set's `dipriv.Split`, fixed together with its hold-out.
+
+        Parameters
+        ----------
+        name : of the data set.
+
+        Returns
+        -------
+        The key.
+
+        Raises
+        ------
+        LedgerError : the data set is unknown, or the database failed.
+        """
         with self._database.reading() as connection:
             key = select(DATASETS.c.split_key).where(DATASETS.c.id == queries.stored_dataset(connection, name).id)
             return bytes(connection.execute(key).scalar_one())
@@ -128,6 +154,7 @@ class Ledger:
         BudgetError : more ε is requested than is left, or the table belongs to another data set.
         DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
             held-out rows could be released, or protected rows be held out.
+        InputError : ε is outside its limits, or below that of the guarantee.
         LedgerError : the data set is unknown, or the database failed.
         """
         epsilon = _checked(epsilon, guarantee)
@@ -145,20 +172,54 @@ class Ledger:
             return self._spend(connection, name, epsilon, guarantee, output)
 
     def commit(self, number: int, rows: int) -> None:
-        """Record that the output of a reserved release is written, and its number of rows."""
+        """Record that the output of a reserved release is written, and its number of rows.
+
+        Parameters
+        ----------
+        number : of the release, as `reserve` gave it.
+        rows : how many rows were written.
+
+        Raises
+        ------
+        InputError : `rows` is below 0.
+        LedgerError : the release is unknown or not reserved any more, or the database failed.
+        """
         rows = operator.index(rows)
         if rows < 0:
             raise InputError(f"rows={rows} is below 0.", "Give the number of rows that were written.")
         self._finish(number, "done", rows)
 
     def fail(self, number: int) -> None:
-        """Record that a reserved release failed. Its ε stays spent, because parts of its output may have been seen."""
+        """Record that a reserved release failed. Its ε stays spent, because parts of its output may have been seen.
+
+        Parameters
+        ----------
+        number : of the release, as `reserve` gave it.
+
+        Raises
+        ------
+        LedgerError : the release is unknown or not reserved any more, or the database failed.
+        """
         self._finish(number, "failed", None)
 
     def set_budget(self, name: str, epsilon: float) -> Dataset:
         """Set the total privacy budget of a data set; a new name is registered.
 
         A budget below what is spent is allowed; nothing is left then.
+
+        Parameters
+        ----------
+        name : of the data set.
+        epsilon : the total ε that all its releases may spend.
+
+        Returns
+        -------
+        The data set with its new budget.
+
+        Raises
+        ------
+        InputError : the name cannot be used, or ε is outside its limits.
+        LedgerError : the database failed.
         """
         name, epsilon = check_name(name), check_epsilon(epsilon)
         with self._registering() as connection:
@@ -167,18 +228,49 @@ class Ledger:
             return queries.stored_dataset(connection, name).dataset
 
     def datasets(self) -> list[Dataset]:
-        """All data sets, by name."""
+        """All data sets, by name.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
         with self._database.reading() as connection:
             datasets = [stored.dataset for stored in queries.stored_datasets(connection)]
         return sorted(datasets, key=operator.attrgetter("name"))
 
     def dataset(self, name: str) -> Dataset:
-        """One data set; raises LedgerError if it is unknown."""
+        """One data set, with its budget and what is spent.
+
+        Parameters
+        ----------
+        name : of the data set.
+
+        Returns
+        -------
+        The data set.
+
+        Raises
+        ------
+        LedgerError : the data set is unknown, or the database failed.
+        """
         with self._database.reading() as connection:
             return queries.stored_dataset(connection, name).dataset
 
     def records(self, name: str) -> list[Record]:
-        """The releases of a data set, oldest first."""
+        """The releases of a data set, oldest first.
+
+        Parameters
+        ----------
+        name : of the data set.
+
+        Returns
+        -------
+        A record for each release.
+
+        Raises
+        ------
+        LedgerError : the data set is unknown, or the database failed.
+        """
         with self._database.reading() as connection:
             stored = queries.stored_dataset(connection, name)
             releases = select(RELEASES).where(RELEASES.c.dataset == stored.id).order_by(RELEASES.c.number)

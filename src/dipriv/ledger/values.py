@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from dipriv.errors import BudgetError, InputError
-from dipriv.guarantee.guarantee import SMALLEST_EPSILON, Guarantee
+from dipriv.guarantee.guarantee import MIN_EPSILON, Guarantee
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
 
@@ -80,7 +80,7 @@ def overspent(dataset: Dataset, epsilon: float) -> BudgetError:
     """The error for a release that requests more ε than is left."""
     left = dataset.left or 0.0
     command = f"raise its budget, if those whom it protects agree: dipriv ledger budget {dataset.name!r} EPSILON"
-    if left < SMALLEST_EPSILON:
+    if left < MIN_EPSILON:
         return BudgetError(
             f"the release asks for ε = {epsilon!r}, but nothing is left of the budget ε = {dataset.budget!r} of data "
             f"set {dataset.name!r}.",

@@ -23,9 +23,17 @@ class Empirical:
     columns each released row is close to one reference row, so reference rows that are not public come out nearly
     verbatim: the guarantee says so.
 
-    `edge` is where the lowest box starts: "unit-free" (one mean gap below the minimum) or "paper" (one unit
-    below). `order` is the order of the chain rule: as given, a list of column names, or "random".
+    Parameters
+    ----------
+    edge : where the lowest box starts: "unit-free" (one mean gap below the minimum) or "paper" (one unit below).
+    order : the order of the chain rule: None (as given), a list of column names, or "random".
 
+    Raises
+    ------
+    InputError : the edge is unknown.
+
+    Examples
+    --------
     >>> Empirical(edge="paper", order="random").describe()
     'empirical distribution of the reference rows'
     """

@@ -19,11 +19,23 @@ from dipriv.schema import Kind
 
 @dataclass(frozen=True)
 class Grouped:
-    """One empirical reference per value of column `by`, from `first` of its rows; the others are released.
+    """One empirical reference for each group of rows, fitted on some of its rows; the others are released.
 
-    `pick="first"` takes a group's first rows in table order, "random" draws them. Every group needs more than
-    `first` rows. All groups are stored in the same arrays: thousands of them cost no more than one.
+    All groups are stored in the same arrays: thousands of them cost no more than one.
 
+    Parameters
+    ----------
+    by : the column that names the group of a row.
+    first : how many rows of each group are reference rows; every group needs more.
+    pick : "first" (the first rows in table order) or "random".
+    edge, order : as for `Empirical`.
+
+    Raises
+    ------
+    InputError : an argument is not one of these.
+
+    Examples
+    --------
     >>> Grouped(by="patient", first=3).describe()
     "empirical distribution of the reference rows of each group of 'patient'"
     """

@@ -16,10 +16,19 @@ from dipriv.schema import Continuous, Kind
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A known distribution: one for a one-column table, {column: distribution}, or a multivariate normal.
+    """A known distribution, stated without looking at the rows.
 
-    Columns with distributions of their own are released as independent.
+    Parameters
+    ----------
+    dist : a frozen distribution of scipy.stats or a `Mixture` for a table of one column; {column: distribution}, whose
+        columns are released as independent; or a frozen multivariate normal.
 
+    Raises
+    ------
+    InputError : it is none of these.
+
+    Examples
+    --------
     >>> from scipy import stats
     >>> Known({"age": stats.norm(40, 12), "visits": stats.poisson(3)}).describe()
     'known distribution (independent columns)'

@@ -23,12 +23,21 @@ _DISCRETE = ("bernoulli", "binom", "geom", "nbinom", "poisson")
 
 @dataclass(frozen=True)
 class Parametric:
-    """A named scipy.stats family, {column: family}, or "multivariate_normal", with estimated parameters.
+    """A parametric family whose parameters are estimated on reference rows, by maximum likelihood.
 
-    `fixed` holds parameters that are known, by scipy's names: the paper's N(μ, 1) is
-    `Parametric("norm", fixed={"scale": 1.0})`; with several families it is {column: {parameter: value}}. "binom" needs
-    its `n`. Columns with families of their own are released as independent.
+    Parameters
+    ----------
+    family : the name of a family of scipy.stats for a table of one column; {column: family}, whose columns are released
+        as independent; or "multivariate_normal".
+    fixed : known parameters by scipy's names, {parameter: value}, or {column: {parameter: value}} with several
+        families. The paper's N(μ, 1) is `Parametric("norm", fixed={"scale": 1.0})`; "binom" needs its `n`.
 
+    Raises
+    ------
+    InputError : a family or a parameter is unknown.
+
+    Examples
+    --------
     >>> Parametric({"age": "norm", "visits": "poisson"}).describe()
     'norm, poisson fitted to the reference rows (independent columns)'
     """

@@ -20,10 +20,19 @@ from dipriv.schema import Kind, Schema
 class Private:
     """Bins for each column and a network of two-way tables, all estimated under differential privacy.
 
-    `reference_share` is the part of ε that is spent on the reference, the rest protects the rows; by default p/(p + 1)
-    for p columns. `target` names a column of interest: it becomes a parent of all others, so that their dependence
-    on it is kept best. `strict` refuses to read the labels of text columns from the rows, where nothing declares them.
+    Parameters
+    ----------
+    target : a column of interest: it becomes a parent of all others, so that their dependence on it is kept best.
+    reference_share : the part of ε that is spent on the reference; the rest protects the rows. By default p/(p + 1)
+        for p columns.
+    strict : refuse to read the labels of text columns from the rows, where nothing declares them.
 
+    Raises
+    ------
+    InputError : the share is not between 0 and 1, or the target is not text.
+
+    Examples
+    --------
     >>> Private().share(columns=1), Private().share(columns=9)
     (Fraction(1, 2), Fraction(9, 10))
     """
@@ -42,7 +51,9 @@ class Private:
                 f"reference_share={share!r} is not a share between 0 and 1.", "Use for example reference_share=0.5."
             )
         if self.target is not None and not isinstance(self.target, str):
-            raise InputError(f"target is a {type(self.target).__name__}.", "Give the name of a column.")
+            raise InputError(
+                f"expected target as text, got {type(self.target).__name__}.", "Give the name of a column."
+            )
 
     def share(self, columns: int) -> Fraction:
         """The reference's part of ε: the more columns there are, the less information a row's own noisy values keep."""

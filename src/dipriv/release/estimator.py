@@ -36,8 +36,13 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
     *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
 
-    Parameters are those of `dipriv.privatize`. With a ledger, `fit` reserves ε, which covers the first `transform`;
-    each further one reserves the ε of the rows' noise again.
+    With a ledger, `fit` reserves ε, which covers the first `transform`; each further one reserves the ε of the rows'
+    noise again.
+
+    Parameters
+    ----------
+    epsilon, reference, kernel, schema, columns, drop, keep, public, target, reference_share, strict, ledger, dataset,
+    seed : as for `dipriv.privatize`.
 
     Attributes
     ----------
@@ -167,6 +172,19 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Release a stream of Arrow record batches, one at a time: tables larger than memory are ordinary.
 
         The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
+
+        Parameters
+        ----------
+        batches : Arrow record batches with the columns that `fit` saw.
+
+        Returns
+        -------
+        An iterator of released batches. The release is committed in the ledger when it is exhausted.
+
+        Raises
+        ------
+        InputError, ReferenceDataError : the columns are not those of `fit`.
+        BudgetError : the ledger's budget does not allow another transform.
         """
         check_is_fitted(self, "mechanism_")
         receipt = self._next_receipt()
@@ -180,9 +198,19 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: with a private reference, a known distribution or a public table.
 
+        Parameters
+        ----------
+        X, y : as for `fit`.
+        **fit_params : ignored.
+
+        Returns
+        -------
+        The released rows, in the library of `X`.
+
         Raises
         ------
         DisclosureError : the reference would be fitted on the rows that are released.
+        InputError, SchemaError, ReferenceDataError, BudgetError, LedgerError : as `fit`.
         """
         options = self._options()
         if options.public is None and options.spec.source in ("rows", "groups"):
@@ -193,7 +221,16 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit(X, y).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the released columns."""
+        """The names of the released columns.
+
+        Parameters
+        ----------
+        input_features : ignored.
+
+        Returns
+        -------
+        The names, in the order of `feature_names_in_`.
+        """
         check_is_fitted(self, "mechanism_")
         out = {*self.mechanism_.names, *self.keep}
         return np.array([name for name in self.feature_names_in_ if name in out], dtype=object)
@@ -201,9 +238,13 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def export_local(self, path: str | Path) -> None:
         """Write the fitted reference for use where the data is (appendix S3); only if it is private or public.
 
+        Parameters
+        ----------
+        path : of the file; an existing one is replaced.
+
         Raises
         ------
-        DisclosureError : the reference holds rows that are not public.
+        DisclosureError : the reference contains rows that are not public.
         StorageError : the file cannot be written.
         """
         check_is_fitted(self, "mechanism_")

@@ -13,13 +13,15 @@ from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Draws, source
 from dipriv.mechanism import decode
-from dipriv.references import ContinuousDistribution, GroupedBoxes, Independent
+from dipriv.references._models.distributions import ContinuousDistribution
+from dipriv.references._models.independent import Independent
+from dipriv.references.grouped import GroupedBoxes
 from dipriv.release.fitting import FittedMechanism, coordinates_of
 from dipriv.schema import Categorical
 
-MOST_CELLS, FEWEST_ROWS, MOST_ROWS = 1 << 20, 1 << 12, 1 << 18
+MAX_CELLS, MIN_ROWS, MAX_ROWS = 1 << 20, 1 << 12, 1 << 18
 """How many cells and rows are drawn where there are no sums: for bounded columns the error is about 1/sqrt(rows)."""
-MOST_LEVELS = 512
+MAX_LEVELS = 512
 """More levels than that share cells with their neighbours."""
 TAIL, LAST, MIDDLE, NODES = 52, 24, 1 / 128, 8
 """A real line is summed over ranks in steps of 1/128, and halves of them towards both ends: down to 2^-52 for means of
@@ -30,7 +32,7 @@ def expected_fidelity(fitted: FittedMechanism) -> dict[str, float]:
     """{column: expected correlation before and after}; for categories agreement beyond chance, Cohen's kappa.
 
     It is the correlation of numbers where both are present, and not-a-number for a column that is always the same or
-    whose law has no variance.
+    whose distribution has no variance.
     """
     found = _summed(fitted) if isinstance(fitted.reference, Independent) else {}
     if len(found) < len(fitted.columns):
@@ -65,53 +67,55 @@ def kappa_of(before: ColumnValues, after: ColumnValues) -> float:
 
 
 def _summed(fitted: FittedMechanism) -> dict[str, float]:
-    """By sums over the laws of independent columns, as far as these are levels or real numbers without atoms."""
+    """By sums over the marginals of independent columns, as far as these are levels or real numbers without atoms."""
     found = {}
     margins = coordinates_of(fitted.columns, fitted.reference, fitted.order)
-    for number, (margin, law) in enumerate(zip(margins, fitted.reference.laws, strict=True)):
-        if isinstance(law, ContinuousDistribution):
-            found[margin.name] = _of_reals(law, fitted, number)
-        elif margin.probabilities is not None and (len(margin.probabilities) <= MOST_LEVELS or not margin.missing):
+    for number, (margin, marginal) in enumerate(zip(margins, fitted.reference.laws, strict=True)):
+        if isinstance(marginal, ContinuousDistribution):
+            found[margin.name] = _of_reals(marginal, fitted, number)
+        elif margin.probabilities is not None and (len(margin.probabilities) <= MAX_LEVELS or not margin.missing):
             found[margin.name] = _of_levels(margin, margin.probabilities, fitted, number)
     return found
 
 
 def _of_levels(margin: UniformCoordinate, probabilities: FloatArray, fitted: FittedMechanism, number: int) -> float:
-    """From the law of (level before, level after); levels that share a cell are independent inside it."""
-    cell_of = margin.bin_of(MOST_LEVELS)
+    """From the joint probabilities of (level before, level after); levels in one bin are independent inside it."""
+    cell_of = margin.bin_of(MAX_LEVELS)
     pi = np.bincount(cell_of, weights=probabilities)
     shares = probabilities / np.where(pi > 0, pi, 1.0)[cell_of]
-    law = fitted.kernel.joint_probabilities(number, np.concatenate([[0.0], np.minimum(np.cumsum(pi)[:-1], 1.0), [1.0]]))
+    joint = fitted.kernel.joint_probabilities(
+        number, np.concatenate([[0.0], np.minimum(np.cumsum(pi)[:-1], 1.0), [1.0]])
+    )
     if margin.values is None:
         chance = float(probabilities @ probabilities)
-        same = float(np.diag(law) @ np.bincount(cell_of, weights=shares**2))
+        same = float(np.diag(joint) @ np.bincount(cell_of, weights=shares**2))
         return (same - chance) / (1 - chance) if chance < 1 else float("nan")
     x = np.asarray(margin.values[margin.missing :], dtype=np.float64)
-    law = law[margin.missing :, margin.missing :]
-    if not law.sum() or not np.abs(x).max():
+    joint = joint[margin.missing :, margin.missing :]
+    if not joint.sum() or not np.abs(x).max():
         return float("nan")
-    law, x = law / law.sum(), x / np.abs(x).max()
+    joint, x = joint / joint.sum(), x / np.abs(x).max()
     present = probabilities[margin.missing :] / probabilities[margin.missing :].sum()
     if not margin.missing:
         x = x - present @ x
         means = np.bincount(cell_of, weights=shares * x)
         variance = float(present @ x**2)
-        return float(means @ law @ means) / variance if variance > 0 else float("nan")
-    one, two = x - law.sum(axis=1) @ x, x - law.sum(axis=0) @ x
-    spread = np.sqrt((law.sum(axis=1) @ one**2) * (law.sum(axis=0) @ two**2))
-    return float(one @ law @ two / spread) if spread > 0 else float("nan")
+        return float(means @ joint @ means) / variance if variance > 0 else float("nan")
+    one, two = x - joint.sum(axis=1) @ x, x - joint.sum(axis=0) @ x
+    spread = np.sqrt((joint.sum(axis=1) @ one**2) * (joint.sum(axis=0) @ two**2))
+    return float(one @ joint @ two / spread) if spread > 0 else float("nan")
 
 
-def _of_reals(law: ContinuousDistribution, fitted: FittedMechanism, number: int) -> float:
+def _of_reals(marginal: ContinuousDistribution, fitted: FittedMechanism, number: int) -> float:
     """From the means of small cells of ranks, the smaller the closer to an end."""
-    mean, variance = float(law.dist.mean()), float(law.dist.var())
+    mean, variance = float(marginal.dist.mean()), float(marginal.dist.var())
     if not 0 < variance < np.inf:
         return float("nan")
     half = np.concatenate([[0.0], 2.0 ** -np.arange(TAIL, 7, -1), np.arange(MIDDLE, 0.5 + MIDDLE / 2, MIDDLE)])
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     width = np.diff(half)[:, np.newaxis]
     places = half[:-1, np.newaxis] + width * (nodes + 1) / 2
-    low, high = (quantile(places) @ weights / 2 - mean for quantile in (law.dist.ppf, law.dist.isf))
+    low, high = (quantile(places) @ weights / 2 - mean for quantile in (marginal.dist.ppf, marginal.dist.isf))
     ends = 1 + TAIL - LAST  # these cells count as one
     coarse = np.concatenate([[0.0], half[ends:]])
     sides = [np.append(np.average(side[:ends], weights=width[:ends, 0]), side[ends:]) for side in (low, high)]
@@ -123,7 +127,7 @@ def _of_reals(law: ContinuousDistribution, fitted: FittedMechanism, number: int)
 def _drawn(fitted: FittedMechanism) -> tuple[list[ColumnValues], list[ColumnValues]]:
     """Rows of the reference, and what becomes of them."""
     width = len(fitted.order)
-    rows = int(np.clip(MOST_CELLS // width, FEWEST_ROWS, MOST_ROWS))
+    rows = int(np.clip(MAX_CELLS // width, MIN_ROWS, MAX_ROWS))
     bits = source(0)  # nothing private is drawn: the same numbers each time
     true = Draws(bits.child("rows"), 0, rows)
     u = np.stack([true.of_column(column).uniforms() for column in range(width)], axis=1)

@@ -23,7 +23,8 @@ from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.fitted_columns import FittedColumn, declared_labels, fit_columns, refuse_nulls
 from dipriv._tables.frames import Column, Table, check_names, read
 from dipriv._tables.identifiers import refuse_free_text_labels
-from dipriv.codecs import Codec, LevelsCodec
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError, InternalError, ReferenceDataError, SchemaError
 from dipriv.kernels import Kernel, KernelSpec
 from dipriv.mechanism import Chain, Mechanism, compose, encode
@@ -36,8 +37,8 @@ from dipriv.references import (
     ReferenceRows,
     ReferenceSpec,
     ValuesCounter,
-    draw_order,
 )
+from dipriv.references.protocol import draw_order
 from dipriv.schema import Categorical, Schema
 from dipriv.sources.protocol import CountableRows, Labels
 
@@ -55,7 +56,7 @@ class FittedMechanism:
     groups: pa.Array | None = field(repr=False, default=None)
     declared: tuple[str, ...] = ()
     clips_infinities: bool = False
-    """Whether infinite numbers are held to finite ones: a refusal would tell of a row that is protected."""
+    """Whether infinities are clipped to the largest finite value: an error would disclose a protected row."""
 
     def __post_init__(self) -> None:
         width = sum(column.codec.dims for column in self.columns)

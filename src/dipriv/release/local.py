@@ -1,7 +1,7 @@
 """Privacy where the data is (appendix S3): a public reference is exported, and each owner privatizes its own record.
 
 The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1). A
-file may come from anybody: whatever is in it, the mechanism that is loaded keeps the ε that it states, or is refused.
+file may come from anybody: every mechanism that is loaded keeps the ε that it states; any other file is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dipriv.guarantee.guarantee import (
     UnitKind,
 )
 from dipriv.kernels import Kernel
-from dipriv.references import Independent
+from dipriv.references._models.independent import Independent
 from dipriv.references.protocol import PortableReference
 from dipriv.release.fitting import FittedMechanism
 
@@ -48,14 +48,33 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, eq=False)
 class LocalReference:
-    """A loaded public reference, ready to privatize records."""
+    """A loaded public reference, ready to privatize records; `load_local` reads one.
+
+    Attributes
+    ----------
+    guarantee : ε-local differential privacy of each record.
+    seed : None for secure randomness; a seed is for experiments and voids the guarantee.
+    """
 
     fitted: FittedMechanism = field(repr=False)
     guarantee: Guarantee
     seed: Seed = None
 
     def privatize(self, record: Any) -> Any:
-        """Release one record, {column: value}, or a table of records; the same form comes back."""
+        """Release one record or a table of records.
+
+        Parameters
+        ----------
+        record : {column: value} for all columns of the reference; or a table as `dipriv.privatize` takes it.
+
+        Returns
+        -------
+        The released record or records, in the form that was given.
+
+        Raises
+        ------
+        InputError, ReferenceDataError : the columns or their types are not those of the reference.
+        """
         bits = source(self.seed)
         if not isinstance(record, dict):
             return self.fitted.release(tables.read(record), (), bits)
@@ -108,11 +127,25 @@ def _without_categories(column: FittedColumn) -> FittedColumn:
 
 
 def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> LocalReference:
-    """Read a reference that `DIP.export_local` wrote. A seed is for experiments and voids the guarantee.
+    """Read a reference that `DIP.export_local` wrote.
 
-    The file is data, never code, and is checked in full before it is used. `largest` limits what it may unpack to, in
-    bytes. What is promised follows from the kernel in the file; whether the reference suits the records does not, so
-    take files from those whom you trust to know the distribution.
+    The file is data, never code, and is checked in full before it is used. The guarantee follows from the kernel in the
+    file; whether the reference suits the records does not, so take files from those whom you trust to know the
+    distribution.
+
+    Parameters
+    ----------
+    path : of the file.
+    seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
+    largest : how many bytes the file may unpack to.
+
+    Returns
+    -------
+    LocalReference : ready to privatize records.
+
+    Raises
+    ------
+    InputError : there is no such file, it is too large, or not one that dipriv exported.
     """
     path = Path(path)
     if not path.is_file():

@@ -25,7 +25,7 @@ from dipriv.release.fitting import FitPlan
 from dipriv.sources.contribution_bound import ContributionBound
 
 _SOURCES = {
-    "law": ReferenceSource.KNOWN,
+    "known": ReferenceSource.KNOWN,
     "public": ReferenceSource.PUBLIC,
     "private": ReferenceSource.PRIVATE,
     "holdout": ReferenceSource.HOLDOUT,
@@ -38,7 +38,7 @@ _SOURCES = {
 class Origin:
     """Where the reference came from, and how many rows were held out for it and released."""
 
-    source: Literal["law", "public", "private", "holdout", "groups", "fit"]
+    source: Literal["known", "public", "private", "holdout", "groups", "fit"]
     held: int = 0
     released: int = 0
     split_by: str | None = None
@@ -46,7 +46,7 @@ class Origin:
     @property
     def is_public(self) -> bool:
         """Whether the reference may be published: it is public, or was learned under differential privacy."""
-        return self.source in ("law", "public", "private")
+        return self.source in ("known", "public", "private")
 
     @property
     def unprotected(self) -> tuple[Unprotected, ...]:
@@ -126,7 +126,7 @@ def _about_reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> Iter
     if spec.source == "private":
         if plan.labels_read:
             yield Assumption(AssumptionKind.LABELS_PUBLIC, plan.labels_read)
-    elif origin.source == "law":
+    elif origin.source == "known":
         yield Assumption(AssumptionKind.DISTRIBUTION_DATA_INDEPENDENT)
     elif origin.source == "public":
         yield Assumption(AssumptionKind.TABLE_PUBLIC)

@@ -182,8 +182,8 @@ class ReleaseOptions:
         check_names([name for name in (self.unit,) if name is not None], names, "unit")
         if self.split is not None and self.split.by is not None:
             check_names([self.split.by], names, "the split")
-        aside = {*self.keep, *self.drop, *self.keys}
-        found = tuple(name for name in self.columns or names if name not in aside)
+        excluded = {*self.keep, *self.drop, *self.keys}
+        found = tuple(name for name in self.columns or names if name not in excluded)
         if not found:
             raise InputError(
                 "no column is left to privatize.", "Name fewer columns in keep or drop, or more in columns."
@@ -265,11 +265,12 @@ class ReleaseOptions:
         for where in ("columns", "drop", "keep"):
             names: Any = getattr(self, where)
             if isinstance(names, str):
-                raise InputError(f"{where} is a text, not a list of names.", f"Write {where}=[{names!r}].")
+                raise InputError(f"expected {where} as a list of names, got one name.", f"Write {where}=[{names!r}].")
             if names is None and where == "columns":
                 continue
             if not isinstance(names, Iterable):
-                raise InputError(f"{where} is a {type(names).__name__}, not a list of names.", f"Write {where}=[...].")
+                got = type(names).__name__
+                raise InputError(f"expected {where} as a list of names, got {got}.", f"Write {where}=[...].")
             object.__setattr__(self, where, tuple(names))
         if self.columns is not None and self.drop:
             raise InputError("columns and drop are both given.", "Name the columns to release, or those to leave out.")

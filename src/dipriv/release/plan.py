@@ -1,4 +1,4 @@
-"""The one path of every release, whatever its rows come from.
+"""The one path of every release, for every source of rows.
 
     options = ReleaseOptions(...)          every default and every refusal
     plan    = prepare(source, options)     public facts and the guarantee; no ε is spent
@@ -238,7 +238,7 @@ def _origin(source: RowSource[Any], options: ReleaseOptions, selection: RowSelec
     """Where the reference comes from."""
     if options.public is not None:
         return Origin("public", 0, selection.n_released)
-    kinds = {"private": "private", "nothing": "law", "groups": "groups", "rows": "holdout"}
+    kinds = {"private": "private", "nothing": "known", "groups": "groups", "rows": "holdout"}
     kind: Any = kinds[options.spec.source]
     if source.releases_later and kind in ("groups", "holdout"):
         return Origin("fit")

@@ -29,7 +29,7 @@ Frame = TypeVar("Frame")
 
 
 class LazyQuery(Protocol):
-    """A lazy polars query, as type checkers tell it from a dataframe."""
+    """A lazy polars query, as type checkers distinguish it from a dataframe."""
 
     def sink_parquet(self, *args: Any, **options: Any) -> Any: ...
 
@@ -169,9 +169,9 @@ def privatize_file(
     Parameters
     ----------
     source : a CSV, TSV, Parquet or Arrow file, or "-" for the standard input; or a source of rows.
-    output : a file whose name tells its format, or "-" for the standard output; a folder for Spark.
+    output : a file whose name ends in its format, or "-" for the standard output; a folder for Spark.
     epsilon, options : as for `dipriv.privatize`.
-    format : the format of pipes and of files whose name does not tell it.
+    format : the format of pipes and of files whose name does not end in one.
     force : replace `output` if it exists.
     escape_formulas : in text files, put ' before texts that a spreadsheet would run.
     sample : keep matching rows of table and release in `release.written.sample`, for a report: private.

@@ -1,4 +1,4 @@
-"""What a release gives: the publishable part, and the secrets apart from it."""
+"""The result of a release: a publishable part, and the secrets as a separate object."""
 
 from __future__ import annotations
 
@@ -104,8 +104,18 @@ class ReleaseSecrets:
 class Release(Generic[Data]):
     """A released table and what is guaranteed about it: all of it may be published, but for `secrets`.
 
-    `data` has the type of the table that was given; for files, streams and lazy queries it is `ReleasedBatches`, for
-    Spark a lazy DataFrame. `schema` is what each column was taken as. A pickle or a copy has no secrets.
+    A pickle or a copy has no secrets.
+
+    Attributes
+    ----------
+    data : the released rows, in the type of the table that was given; `ReleasedBatches` for files, streams and lazy
+        queries, a lazy DataFrame for Spark.
+    guarantee : what is guaranteed, and to whom.
+    schema : what each column was taken as.
+    row_counts : how many rows were read, held out, dropped and released.
+    declared : the columns whose kinds were declared.
+    dataset : the name of the data set in the ledger, if there is one.
+    written : where the rows were written, if they were.
     """
 
     data: Data
@@ -116,7 +126,6 @@ class Release(Generic[Data]):
     dataset: str | None = None
     _secrets: ReleaseSecrets | None = field(default=None)
     written: Written | None = None
-    """Where the rows were written, if they were."""
     _receipt: Receipt | None = field(default=None)
 
     @property
@@ -125,7 +134,12 @@ class Release(Generic[Data]):
         return Receipt(self.guarantee.epsilon) if self._receipt is None else self._receipt
 
     def settle(self) -> None:
-        """Commit the release if its rows are there; rows that are made later commit it themselves."""
+        """Commit the release in the ledger if its rows exist; rows that are computed later commit it themselves.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
         if self._receipt is None or is_lazy(self.data):
             return
         data: Any = self.data
@@ -141,7 +155,12 @@ class Release(Generic[Data]):
 
     @property
     def secrets(self) -> ReleaseSecrets:
-        """The split, the fitted mechanism, and which rows were released: not for publication."""
+        """The split, the fitted mechanism, and which rows were released: not for publication.
+
+        Raises
+        ------
+        InputError : this is a copy or was pickled.
+        """
         if self._secrets is None:
             raise InputError("this release was pickled or copied, and has no secrets.", "Use the original.")
         return self._secrets
@@ -162,14 +181,18 @@ class Release(Generic[Data]):
 
         Parameters
         ----------
-        path : a file whose name tells its format; for Spark a folder.
-        force : replace what is there.
-        format : the format, if the name does not tell it.
+        path : a file whose name ends in its format; for Spark a folder.
+        force : replace an existing file.
+        format : the format, if the name does not end in one.
         escape_formulas : in text files, put ' before texts that a spreadsheet would run.
+
+        Returns
+        -------
+        Written : the path, and how many texts a spreadsheet would take for formulas.
 
         Raises
         ------
-        InputError : the file exists, or its format cannot hold the columns.
+        InputError : the file exists, or its format cannot represent the columns.
         StorageError : the file cannot be written.
         """
         from dipriv.release.writing import write_release

@@ -1,4 +1,4 @@
-"""Released rows into a file or a folder, with the guarantee beside them, whatever source they come from."""
+"""Write released rows of any source to a file or a folder, with the guarantee beside them."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ Axis: TypeAlias = Literal["linear", "log", "asinh"]
 """How the line is drawn: as it is, or drawn together where few rows spread far; asinh is log on both sides of zero."""
 Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
 
-FEWEST = 5
+MIN_ROWS_SHOWN = 5
 """A private value is shown only if at least five rows hold it, and a statistic only if it is of five rows or more."""
-MOST_ROWS = 200_000
+MAX_ROWS = 200_000
 """Larger tables are compared on a random sample of this size."""
 
 
@@ -72,7 +72,7 @@ class Histogram:
 
 @dataclass(frozen=True, repr=False)
 class Tails:
-    """Share of the rows below (left of the median) or above (right of it) each point; None below `FEWEST` rows."""
+    """Shares of the rows below (left of the median) or above (right of it) each point; None for few rows."""
 
     points: Numbers
     before: tuple[float | None, ...]
@@ -187,7 +187,19 @@ class Downstream:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a report says."""
+    """How a private table and its release differ; `dipriv.compare` makes it, and it contains private statistics.
+
+    Attributes
+    ----------
+    rows, used : how many rows original and release have, and how many of them were compared.
+    paired : whether each released row is matched with its original.
+    columns : facts about each column, before and after.
+    left_out : columns that were not compared, each with the reason.
+    guarantee : the guarantee in words, if it was given.
+    dependence : measures of dependence between pairs of columns, before and after.
+    downstream : a regression on both tables, if a target was given.
+    audit : the result of `dipriv.audit`, if it was given.
+    """
 
     rows: tuple[int, int]
     used: tuple[int, int]

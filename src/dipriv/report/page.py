@@ -10,7 +10,7 @@ from dipriv.report import formats
 from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
 from dipriv.report.distances import REPEATS
 from dipriv.report.extra import needed
-from dipriv.report.facts import FEWEST, MOST_ROWS, ColumnFacts, Comparison, Distance
+from dipriv.report.facts import MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison, Distance
 
 WARNING = "Contains statistics of the private data; do not publish."
 
@@ -43,13 +43,13 @@ def render(comparison: Comparison) -> str:
     template = resources.files("dipriv.report").joinpath("template.html").read_text(encoding="utf-8")
     return environment.from_string(template).render(
         report=comparison,
-        promise=promise_lines(comparison.guarantee),
+        guarantee=guarantee_lines(comparison.guarantee),
         columns=columns,
         maps=maps,
         effects=Markup(effects),  # noqa: S704
         warning=WARNING,
-        fewest=FEWEST,
-        most_rows=MOST_ROWS,
+        fewest=MIN_ROWS_SHOWN,
+        most_rows=MAX_ROWS,
         repeats=REPEATS,
         few=FEW,
         distance=distance,
@@ -63,9 +63,9 @@ def write_report(comparison: Comparison, path: str | Path) -> None:
     write_atomic(Path(path), render(comparison).encode("utf-8"), OWNER_ONLY)
 
 
-def promise_lines(promise: str) -> list[tuple[int, str]]:
+def guarantee_lines(guarantee: str) -> list[tuple[int, str]]:
     """The lines of a guarantee, each with how far it is indented."""
-    return [(len(line) - len(line.lstrip()), " ".join(line.split())) for line in promise.splitlines()]
+    return [(len(line) - len(line.lstrip()), " ".join(line.split())) for line in guarantee.splitlines()]
 
 
 def distance(facts: ColumnFacts, name: str) -> Distance | None:

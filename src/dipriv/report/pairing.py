@@ -14,9 +14,9 @@ from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues, Storage
 from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
-from dipriv.codecs import infer_kind
+from dipriv.codecs.fit import infer_kind
 from dipriv.errors import DiprivError, InputError
-from dipriv.report.facts import MOST_ROWS, Clock, Scale
+from dipriv.report.facts import MAX_ROWS, Clock, Scale
 from dipriv.schema import Categorical, Kind, Schema
 
 Rows = NDArray[np.intp]
@@ -75,7 +75,7 @@ class Sampled:
 
 
 def sample(original: Table, released: Table, rows: Any, rng: np.random.Generator) -> Sampled:
-    """At most `MOST_ROWS` of each table; a released row keeps its original row."""
+    """At most `MAX_ROWS` of each table; a released row keeps its original row."""
     origin = _origin(original, released, rows)
     before, after = (_some(table.rows, rng) for table in (original, released))
     return Sampled(before, after, None if origin is None else origin[after])
@@ -105,9 +105,9 @@ def pair_columns(
 
 
 def _some(rows: int, rng: np.random.Generator) -> Rows:
-    if rows <= MOST_ROWS:
+    if rows <= MAX_ROWS:
         return np.arange(rows)
-    return np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+    return np.sort(rng.choice(rows, MAX_ROWS, replace=False))
 
 
 def _origin(original: Table, released: Table, rows: Any) -> Rows | None:
@@ -163,7 +163,7 @@ def _scale(column: Column) -> tuple[Scale, Clock | None]:
 
 
 def _values(cells: ColumnValues, storage: Storage) -> Values:
-    """Numbers as they are; times in seconds, whatever the tick of their table."""
+    """Numbers as they are; times in seconds, independent of the unit of their table."""
     numbers = cells.values.astype(np.float64)
     if storage.family == "temporal":
         numbers = numbers * (storage.tick_ns / 1e9)

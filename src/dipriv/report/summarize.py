@@ -42,12 +42,22 @@ def compare(
     schema : what privatized columns were taken as (`release.schema`); for others it is inferred from the original.
     rows : for each released row its row number in the original (`release.rows`); tables of equal length are taken to
         have the same rows in the same order.
-    guarantee : what was promised, as an object or as its `to_dict()`.
+    guarantee : the guarantee of the release, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.
-    audit : what `dipriv.audit` found, to be shown with it.
+    audit : the result of `dipriv.audit`, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
+    Returns
+    -------
+    Comparison : distances, dependence and a regression, before and after; `dipriv.report.write_report` shows it.
+
+    Raises
+    ------
+    InputError : the tables have no column in common, or an argument does not fit them.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
     >>> compare(table, table)
@@ -58,7 +68,7 @@ def compare(
     pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}))
     names = [pair.name for pair in pairs]
     _check(before, after, names, target)
-    promised = as_guarantee(guarantee)
+    stated = as_guarantee(guarantee)
     changed = [pair.name for pair in pairs if not pair.unchanged]
     privatized = list(dict.fromkeys([*(schema or ()), *changed]))
     with np.errstate(all="ignore"):  # numbers near the largest have no finite moments, which are then left out
@@ -72,7 +82,7 @@ def compare(
             paired=sampled.mates is not None,
             columns=tuple(columns),
             left_out=tuple(left_out),
-            guarantee="" if promised is None else str(promised),
+            guarantee="" if stated is None else str(stated),
             dependence=dependence(pairs),
             downstream=None if target is None else downstream(pairs, target, privatized or names),
             audit=audit,

@@ -43,7 +43,7 @@ def block_digest(table: Table, names: Sequence[str], key: bytes) -> bytes:
 
 
 def _text_parts(array: pa.Array) -> Iterator[Any]:
-    """What tells labels apart, however they are stored: positions of nulls, lengths and content."""
+    """What distinguishes labels, independent of how they are stored: positions of nulls, lengths and content."""
     if pt.is_dictionary(array.type):
         labels, codes = _coded(array)
         yield json.dumps(labels, default=str).encode()

@@ -36,7 +36,7 @@ class BatchSource:
     def __post_init__(self) -> None:
         names = self.schema.names
         if twice := [name for name in names if names.count(name) > 1]:
-            raise InputError(f"column name {twice[0]!r} occurs twice in {self.name}.", "Rename the columns apart.")
+            raise InputError(f"column name {twice[0]!r} occurs twice in {self.name}.", "Rename one of them.")
         if not names:
             raise InputError(f"{self.name} has no columns.", "Give a table with at least one column.")
 
@@ -98,7 +98,7 @@ def lazy_frame(frame: Any) -> BatchSource:
 def parquet_files(path: str) -> BatchSource:
     """The Parquet files at a path: a file, a folder with all that is in it, or a pattern such as people/*.parquet.
 
-    Arrow's data sets unpack whole row groups, whatever these unfold to; here files are read by few rows.
+    Arrow's data sets decompress whole row groups of any size; here files are read a few rows at a time.
     """
     place = Path(path)
     files = [path] if place.exists() else sorted(glob.glob(path, recursive=True))
@@ -184,13 +184,14 @@ def batch_function(function: Callable[[], Any]) -> BatchSource:
 def _checked(batches: Any) -> Iterator[pa.RecordBatch]:
     if not hasattr(batches, "__iter__") or isinstance(batches, pa.Table):
         raise InputError(
-            f"the function returns a {type(batches).__name__}.",
+            f"expected an iterator from the function, got {type(batches).__name__}.",
             "Return a fresh iterator of pyarrow.RecordBatch, such as table.to_batches().",
         )
     for batch in batches:
         if not isinstance(batch, pa.RecordBatch):
             raise InputError(
-                f"the function's iterator gives a {type(batch).__name__}.", "Let it give pyarrow.RecordBatch."
+                f"expected record batches from the function's iterator, got {type(batch).__name__}.",
+                "Let it yield pyarrow.RecordBatch.",
             )
         yield batch
 

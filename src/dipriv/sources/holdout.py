@@ -27,8 +27,8 @@ from dipriv._tables.frames import Table, check_names
 from dipriv.errors import InputError, ReferenceDataError
 
 _KEY_BYTES = 32
-_LARGEST = 10**15
-_LARGEST_FILE = 1 << 20
+_MAX_VALUE = 10**15
+_MAX_FILE = 1 << 20
 _KEYED = 1  # the lane of row keys; positions have lane 0
 
 
@@ -36,8 +36,18 @@ _KEYED = 1  # the lane of row keys; positions have lane 0
 class Split:
     """A fixed, secret assignment of rows to hold-out and release.
 
-    `by` names a column whose value decides the side, so that rows of one person stay together.
+    Parameters
+    ----------
+    holdout : the share of rows that are held out, between 0 and 1.
+    key : the secret key, 32 bytes; `Split.new` draws one.
+    by : the column whose value decides the side, so that rows of one person stay together; by default the position.
 
+    Raises
+    ------
+    InputError : the share or the key cannot be used.
+
+    Examples
+    --------
     >>> Split.new(0.25)
     Split(holdout=0.25, by=None)
     """
@@ -53,12 +63,40 @@ class Split:
 
     @classmethod
     def new(cls, holdout: float = 0.25, by: str | None = None, bits: Bits | None = None) -> Split:
-        """A new split with a fresh key."""
+        """A new split with a fresh key.
+
+        Parameters
+        ----------
+        holdout, by : as for `Split`.
+        bits : the source of the key; by default secure randomness.
+
+        Returns
+        -------
+        The split.
+
+        Raises
+        ------
+        InputError : the share is not between 0 and 1.
+        """
         words = (bits or source(None)).words(_KEY_BYTES // 8)
         return cls(check_holdout(holdout), words.astype("<u8").tobytes(), by)
 
     def held_out(self, table: Table, first: int = 0) -> Mask:
-        """True for the rows that are held out; `first` is the position of the table's first row in a stream."""
+        """Mark the rows that are held out.
+
+        Parameters
+        ----------
+        table : the rows.
+        first : the position of the table's first row in a stream.
+
+        Returns
+        -------
+        True for each row that is held out.
+
+        Raises
+        ------
+        InputError : the column `by` is absent or has nulls.
+        """
         limit = np.uint64(round(self.holdout * 2**64))
         if self.by is not None:
             return self.scores(table) < limit
@@ -69,7 +107,20 @@ class Split:
         return held
 
     def scores(self, table: Table, first: int = 0) -> NDArray[np.uint64]:
-        """A uniform 64-bit number for each row, a pseudorandom function of its position or key."""
+        """A uniform 64-bit number for each row, a pseudorandom function of its position or key.
+
+        Parameters
+        ----------
+        table, first : as for `held_out`.
+
+        Returns
+        -------
+        The numbers.
+
+        Raises
+        ------
+        InputError : the column `by` is absent or has nulls.
+        """
         if self.by is None:
             return Draws(self._bits, first, table.rows).words()
         check_names([self.by], table.names, "the split")
@@ -81,16 +132,39 @@ class Split:
         return self._of_values(array)
 
     def save(self, path: str | Path) -> None:
-        """Write the split, secret key included, readable by the owner only."""
+        """Write the split, secret key included, readable by the owner only.
+
+        Parameters
+        ----------
+        path : of the file; an existing one is replaced.
+
+        Raises
+        ------
+        StorageError : the file cannot be written.
+        """
         text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by})
         write_atomic(Path(path), text.encode(), OWNER_ONLY)
 
     @classmethod
     def load(cls, path: str | Path) -> Split:
-        """Read a split that `save` wrote."""
+        """Read a split that `save` wrote.
+
+        Parameters
+        ----------
+        path : of the file.
+
+        Returns
+        -------
+        The split.
+
+        Raises
+        ------
+        InputError : the file is not a saved split.
+        OSError : the file cannot be read.
+        """
         try:
             with Path(path).open("rb") as file:
-                plain = json.loads(file.read(_LARGEST_FILE))
+                plain = json.loads(file.read(_MAX_FILE))
             return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
@@ -124,10 +198,10 @@ def _whole_numbers(array: pa.Array) -> tuple[Mask, NDArray[np.int64]]:
     kind = array.type
     if pa.types.is_integer(kind) and kind != pa.uint64():
         values = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return (values > -_LARGEST) & (values < _LARGEST), values
+        return (values > -_MAX_VALUE) & (values < _MAX_VALUE), values
     if pa.types.is_floating(kind):
         values = array.to_numpy(zero_copy_only=False).astype(np.float64)
-        whole = (np.abs(values) < _LARGEST) & (values == np.floor(values))
+        whole = (np.abs(values) < _MAX_VALUE) & (values == np.floor(values))
         return whole, np.where(whole, values, 0).astype(np.int64)
     texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) or kind == pa.uint64() else array
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):

@@ -287,7 +287,7 @@ _SOURCES: list[tuple[Callable[[Any], bool], Callable[[Any], RowSource[Any]]]] = 
 def row_source(
     accepts: Callable[[Any], bool],
 ) -> Callable[[Callable[[Any], RowSource[Data]]], Callable[[Any], RowSource[Data]]]:
-    """Register a function that opens whatever `accepts` recognizes."""
+    """Register a function that opens every object that `accepts` recognizes."""
 
     def register(opener: Callable[[Any], RowSource[Data]]) -> Callable[[Any], RowSource[Data]]:
         _SOURCES.append((accepts, opener))

@@ -56,7 +56,7 @@ def test_a_fifth_too_little_noise_is_caught(kind: str, kernel: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["4 columns, independent", "4 columns, private network"])
 def test_a_fifth_too_little_noise_in_four_columns_is_caught(kind: str) -> None:
-    # with 2.5 for 2, the best event of 100,000 draws of each world shows 0.24 more: a standard error is at most 0.05
+    # with 2.5 for 2, the best event of 100,000 draws of each dataset shows 0.24 more: a standard error is at most 0.05
     sound = several_columns(4)[kind](Laplace(), 2.0)
     bug = replace(sound, kernel=Laplace().build(2.0 / 0.8, sound.names))
     bounds = [audit_rows(fitted, 2.0, draws=200_000, confidence=SURE, seed=1) for fitted in (sound, bug)]
@@ -66,7 +66,7 @@ def test_a_fifth_too_little_noise_in_four_columns_is_caught(kind: str) -> None:
 @pytest.mark.slow
 def test_half_the_noise_in_ten_columns_is_caught() -> None:
     # a fifth too little is beyond any event of a million draws at this confidence; with 4 for 2, counts of ranks on the
-    # near side are 0.58 above the claim by 100,000 draws of each world: a standard error of the bound is at most 0.12
+    # near side are 0.58 above the claim by 100,000 draws of each dataset: a standard error of the bound is at most 0.12
     sound = several_columns(10)["10 columns, private network"](Laplace(), 2.0)
     bug = replace(sound, kernel=Laplace().build(2.0 / 0.5, sound.names))
     bounds = [audit_rows(fitted, 2.0, draws=200_000, confidence=SURE, seed=1) for fitted in (sound, bug)]
@@ -185,7 +185,7 @@ def atoms_of_released_rows(table: pa.Table) -> Iterator[None]:
     sound = columns.fit_columns
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            fitting, "fit_columns", lambda facts, schema, lawful, held: sound(facts, schema, lawful, tables.read(table))
+            fitting, "fit_columns", lambda facts, schema, kinds, held: sound(facts, schema, kinds, tables.read(table))
         )
         yield
 

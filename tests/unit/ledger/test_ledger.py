@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 import dipriv
 from dipriv.errors import BudgetError, LedgerError
 from dipriv.guarantee import Assumption, AssumptionKind, ReferenceFacts, ReferenceSource
-from dipriv.guarantee.guarantee import LARGEST_EPSILON, SMALLEST_EPSILON
+from dipriv.guarantee.guarantee import MAX_EPSILON, MIN_EPSILON
 from dipriv.ledger import Dataset, DatasetState, Ledger, ReleaseRequest, database
 from dipriv.ledger.values import as_name, check_name, exact, round_down, round_up
 from dipriv.release.accounting import LedgerSession
 from tests.unit.postgres import Server
 from tests.unit.refusal import SECRET, refused
 
-EPSILONS = st.floats(SMALLEST_EPSILON, LARGEST_EPSILON) | st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1e-9, 1e12])
+EPSILONS = st.floats(MIN_EPSILON, MAX_EPSILON) | st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1e-9, 1e12])
 
 
 def promise(epsilon: float = 1.0) -> dipriv.Guarantee:
@@ -315,7 +315,7 @@ def test_what_is_left_can_be_asked_for(
                 total += exact(epsilon)
         found = ledger.dataset("people")
         assert found.spent == round_up(total)
-        if found.left is not None and found.left >= SMALLEST_EPSILON:
+        if found.left is not None and found.left >= MIN_EPSILON:
             spend(ledger, "people", found.left)
             assert ledger.dataset("people").spent <= budget
 

@@ -381,9 +381,9 @@ def test_what_cannot_be_streamed_is_refused() -> None:
         refused(InputError, "table", call=lambda thing=nothing: dipriv.privatize(thing, 1.0))  # type: ignore[misc]
     wrong: dict[str, Any] = {
         "one and the same iterator": lambda: once,
-        "a Table": people,
-        "gives a Table": lambda: [people()],
-        "a int": lambda: 7,
+        "function, got Table": people,
+        "iterator, got Table": lambda: [people()],
+        "got int": lambda: 7,
         "no batch": lambda: iter(()),
         "no rows": lambda: [batch.slice(0, 0)],
         "batch 2": lambda: [batch, pa.record_batch({"a": [1, 2]})],

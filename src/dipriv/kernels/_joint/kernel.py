@@ -42,7 +42,7 @@ from dipriv.kernels.transition import Transition, exp_below
 OUTSIDE = 1 << 64
 """The weight B of a z outside S."""
 QUICK_TABLE = 1 << 20
-"""Tables with so many numbers take about a second to build."""
+"""A table of this many numbers takes about a second to build."""
 QUICK_COUNT = 1 << 36
 """Scores are counted in about a second if this many digits are touched."""
 MAX_BITS = 8

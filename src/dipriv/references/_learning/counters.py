@@ -16,7 +16,7 @@ from dipriv._base.arrays import Counts
 from dipriv._base.columns import PRESENT, ColumnValues, ValuesOf
 from dipriv._base.jit import jit
 from dipriv._base.parallel import in_parallel
-from dipriv.codecs import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, OrderedCodes
 from dipriv.references._learning.domain import Domain
 from dipriv.references._models.network import Groups

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dipriv._base.arrays import Counts, FloatArray
 from dipriv._base.columns import NULL
-from dipriv.codecs import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
 from dipriv.references._learning.counters import (
     ColumnCounter,

@@ -16,7 +16,9 @@ import numpy as np
 from dipriv._base.arrays import Counts
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Bits
-from dipriv.codecs import BinnedCodec, Codec, LevelsCodec, RankedLevelsCodec
+from dipriv.codecs import Codec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
 from dipriv.references._learning.counters import PairsCounter
 from dipriv.references._learning.dependence import Builder, NoisyMarginal, Pair, coarsened, groups_for, second_parents

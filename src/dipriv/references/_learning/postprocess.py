@@ -28,7 +28,7 @@ CLEAR = 20.0
 PEAK = 1000.0
 NARROW = 2.0**-6
 """A bin PEAK times denser than its neighbours, and narrower than NARROW of its octave, is taken for one value."""
-SPECK = 0.05
+ISOLATED_BIN_CHANCE = 0.05
 """How often, in all, noise may be taken for rows in the same octave as a far denser cell."""
 TAIL = 4
 """The number of octaves beyond the last one taken that are searched for the rest of a tail."""
@@ -142,9 +142,9 @@ def to_total(noisy: FloatArray, total: float) -> FloatArray:
     """Counts that are not negative and add up to `total`: all shortened alike where they are too many, in least
     squares the nearest such counts, and all stretched alike where they are too few, so that what is empty stays so.
     """
-    held: FloatArray = np.maximum(noisy, 0.0)
-    if held.sum() <= total:
-        return held * (total / held.sum()) if held.any() else np.full(len(noisy), total / max(1, len(noisy)))
+    clipped: FloatArray = np.maximum(noisy, 0.0)
+    if clipped.sum() <= total:
+        return clipped * (total / clipped.sum()) if clipped.any() else np.full(len(noisy), total / max(1, len(noisy)))
     largest = np.sort(noisy)[::-1]
     excess = (np.cumsum(largest) - total) / np.arange(1, len(noisy) + 1)
     last = int(np.flatnonzero(largest > excess)[-1])
@@ -234,7 +234,7 @@ def without_isolated_bins(
     density = np.maximum(noisy, 0.0) / sizes.astype(np.float64)
     densest = np.zeros(int(octave_of.max(initial=0)) + 1)
     np.maximum.at(densest, octave_of, density)
-    noise = noisy < scale * math.log(max(1, len(noisy)) / SPECK)
+    noise = noisy < scale * math.log(max(1, len(noisy)) / ISOLATED_BIN_CHANCE)
     return np.where(noise & (densest[octave_of] > PEAK * density), 0.0, noisy)
 
 

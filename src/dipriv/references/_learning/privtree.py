@@ -1,6 +1,6 @@
 """PrivTree (Zhang, Xiao, Xie 2016) on a line of codes: cells that adapt to the data, found under ε.
 
-A node is split while its count, less δ for each level above it and held to at least -δ, is above zero after noise of
+A node is split while its count, less δ for each level above it and clipped to at least -δ, is above zero after noise of
 scale λ, where δ = λ ln 2. The noise does not grow with the depth of the tree. With neighbours that differ in one row
 λ = 4/ε suffices: see docs/theory/private-reference.md for the proof, with discrete noise.
 

@@ -180,7 +180,7 @@ def backward(
 
 @jit
 def fraction(x: float, lo: float, hi: float) -> float:
-    """(x - lo) / (hi - lo) held to [0, 1]; halves first, so that 1e308 - (-1e308) does not overflow."""
+    """(x - lo) / (hi - lo) clipped to [0, 1]; halves first, so that 1e308 - (-1e308) does not overflow."""
     if x >= hi:
         return 1.0
     return 0.0 if x <= lo else (0.5 * x - 0.5 * lo) / (0.5 * hi - 0.5 * lo)

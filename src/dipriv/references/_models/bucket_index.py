@@ -43,7 +43,7 @@ class BucketIndex:
     def _over(cls, entries: FloatArray, by_order: bool) -> BucketIndex:
         count = max(1, len(entries) // ENTRIES_PER_CELL)
         first, last = (place_of(float(x), int(x.view(np.int64)), by_order) for x in entries[[0, -1]])
-        width = 0.5 * last - 0.5 * first  # halves: the ends may be 1e308 apart
+        width = 0.5 * last - 0.5 * first  # halves: the ends may differ by more than the largest double
         per_unit = 0.5 * count / width if width > 1e-300 else 0.0
         starts = np.zeros(count + 1, dtype=np.int64)
         count_cells(entries, entries.view(np.int64), by_order, first, per_unit, starts)
@@ -73,7 +73,7 @@ def place_of(x: float, bits: int, by_order: bool) -> float:
 
 @jit
 def cell_of(x: float, bits: int, by_order: bool, origin: float, cells_per_unit: float, last: int) -> int:
-    """The cell of x, held to 0..last."""
+    """The cell of x, clipped to 0..last."""
     cell = (place_of(x, bits, by_order) - origin) * cells_per_unit
     if not cell > 0.0:  # not-a-number included
         return 0

@@ -242,6 +242,6 @@ def as_distribution(dist: Frozen) -> Distribution:
             raise InputError(f"a discrete distribution starts at {low:g}, not at a whole number.", "Use a whole `loc`.")
         return IntegerDistribution.of(dist)
     raise InputError(
-        f"{type(dist).__name__} is not a frozen scipy.stats distribution.",
+        f"expected a frozen scipy.stats distribution, got {type(dist).__name__}.",
         "Give its parameters, for example scipy.stats.norm(0, 1), or a dipriv.references.Mixture.",
     )

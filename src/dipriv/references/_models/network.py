@@ -137,10 +137,10 @@ def to_uniforms(
     """The conditional CDF at each V, and the group of its state."""
     top = len(group_of)
     for i in range(len(v)):
-        held = min(max(v[i], 0.0), np.float64(top)) if v[i] >= 0.0 else 0.0  # not-a-number counts as 0
-        state = max(0, int(np.ceil(held)) - 1)
+        clipped = min(max(v[i], 0.0), np.float64(top)) if v[i] >= 0.0 else 0.0  # not-a-number counts as 0
+        state = max(0, int(np.ceil(clipped)) - 1)
         group = group_of[state]
-        place = inner[state] + (held - state) * (ends[state] - inner[state])
+        place = inner[state] + (clipped - state) * (ends[state] - inner[state])
         low, high = tables[joint[i], group], tables[joint[i], group + 1]
         u[i] = min(max(low + place * (high - low), 0.0), 1.0)
         groups[i] = group

@@ -123,7 +123,7 @@ def _check_header(name: str, columns: list[str]) -> None:
             "Put a line with the columns' names on top of the file.",
         )
     if len(set(columns)) < len(columns):
-        raise InputError(f"{name}: two columns have the same name.", "Rename the columns apart.")
+        raise InputError(f"{name}: two columns have the same name.", "Rename one of them.")
 
 
 def _is_number(text: str) -> bool:

@@ -57,7 +57,7 @@ class FileFormat(Protocol):
         ...
 
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True) -> Any:
-        """An object with `write_batch` and `close`; a text format writes its header unless told not to."""
+        """An object with `write_batch` and `close`; a text format writes its header unless `header` is False."""
         ...
 
 

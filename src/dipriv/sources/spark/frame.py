@@ -82,7 +82,7 @@ class SparkSource:
 
     @classmethod
     def open(cls, frame: Any, **facts: Any) -> SparkSource:
-        """A batch DataFrame of a classic session, with columns that Spark can tell apart."""
+        """A batch DataFrame of a classic session, with column names that Spark can distinguish."""
         if type(frame).__module__.startswith("pyspark.sql.connect."):
             raise InputError(
                 "the DataFrame belongs to a Spark Connect session, which has no broadcasts for the release's key.",
@@ -94,7 +94,7 @@ class SparkSource:
         if twice := [name for name in lower if lower.count(name) > 1]:
             raise InputError(
                 f"column name {twice[0]!r} occurs {lower.count(twice[0])} times, but for upper and lower case.",
-                "Rename the columns apart.",
+                "Rename one of them.",
             )
         if not lower:
             raise InputError("the table has no columns.", "Pass a table with at least one column.")
@@ -392,7 +392,7 @@ def worker_errors() -> Iterator[None]:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's expressions take it, whatever it holds."""
+    """A column's name, quoted for Spark's expressions."""
     return "`" + name.replace("`", "``") + "`"
 
 

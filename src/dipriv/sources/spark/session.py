@@ -37,7 +37,7 @@ def open_session(**settings: str) -> Any:
             f"Spark needs Java 17 or newer (JAVA_HOME is {os.environ.get('JAVA_HOME', 'not set')}). See what it says: "
             'python -c "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()".',
         ) from None
-    session.sparkContext.setLogLevel("OFF")  # what Spark logs of a failed task may hold cells; errors are told anyway
+    session.sparkContext.setLogLevel("OFF")  # what Spark logs of a failed task may hold cells; errors are raised anyway
     return session
 
 

@@ -217,7 +217,7 @@ class Releasing:
 def on_worker(work: Work, names: list[str], cores: int, batches: Batches) -> Batches:
     """Run on a worker, on as many cores as a task has there. What an unforeseen error says may hold a cell.
 
-    Spark is told numbers for names, as not all names that a column may have are taken by mapInArrow.
+    Columns are numbered for Spark, because mapInArrow does not accept every column name.
     """
     with _as_worker(cores):
         for batch in work(batch.rename_columns(names) for batch in batches):
