@@ -15,7 +15,7 @@ import pytest
 
 import dipriv
 from dipriv.report import compare, write_report
-from tests.unit.test_report import COLUMN, LABEL, survey
+from tests.unit.report.test_report import COLUMN, LABEL, survey
 
 PHONE, DESKTOP = 390, 1200
 OWN_HOSTS = ("google.com", "googleapis.com", "gvt1.com")
