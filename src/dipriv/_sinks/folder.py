@@ -22,8 +22,13 @@ class FolderSink:
     part: Path
 
     @classmethod
-    def at(cls, name: str | Path, *, force: bool = False) -> FolderSink:
+    def at(cls, name: str | Path, *, force: bool = False, escape_formulas: bool = False) -> FolderSink:
         """A folder by its path, to be written; with `force` one that is there is replaced."""
+        if escape_formulas:
+            raise InputError(
+                "escape_formulas has no meaning for Parquet files, which spreadsheets do not open as text.",
+                "Leave it out.",
+            )
         path = Path(name).absolute()
         if str(name) == "-" or path.suffix.lstrip(".") in ("csv", "tsv", "arrow"):
             raise InputError(f"{name} is not the name of a folder.", "Spark writes a folder of Parquet files.")

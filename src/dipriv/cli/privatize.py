@@ -107,9 +107,10 @@ def privatize(
         from dipriv._sinks import FolderSink
         from dipriv.sources.spark.files import SparkFiles
 
-        if report is not None or escape_formulas:
-            raise typer.BadParameter("--report and --escape-formulas need the local engine")
-        files, sink = SparkFiles.find(table, format_), FolderSink.at(output, force=force)
+        files, sink = (
+            SparkFiles.find(table, format_),
+            FolderSink.at(output, force=force, escape_formulas=escape_formulas),
+        )
     else:
         from dipriv._sinks import FileSink
         from dipriv.sources.stream import open_file

@@ -90,7 +90,9 @@ class Plan(Generic[Data]):
         return release
 
 
-def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress = no_progress) -> Plan[Data]:
+def prepare(
+    source: RowSource[Data], options: ReleaseOptions, progress: Progress = no_progress, *, sample: bool = False
+) -> Plan[Data]:
     """All that comes before ε is spent: every refusal, the hold-out, the guarantee.
 
     Raises
@@ -99,7 +101,7 @@ def prepare(source: RowSource[Data], options: ReleaseOptions, progress: Progress
     DisclosureError, BudgetError, LedgerError : the ledger forbids the release.
     SourceChangedError, StorageError : the rows cannot be read, or are not the same in every pass.
     """
-    _check_limits(source, options)
+    _check_limits(source, options, sample)
     spec, bits = options.spec, options.bits()
     names = options.privatized(source.column_names)
     declared = options.declared(names, source.column_names)
@@ -174,9 +176,9 @@ def _undeclared(names: tuple[str, ...], declared: Schema) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(declared.get(name), "levels", None) is None)
 
 
-def _check_limits(source: RowSource[Any], options: ReleaseOptions) -> None:
+def _check_limits(source: RowSource[Any], options: ReleaseOptions, sample: bool) -> None:
     """Refuse, with the source's own reason, what it cannot serve."""
-    asked = {"groups": options.groups is not None, "unit": options.unit is not None}
+    asked = {"groups": options.groups is not None, "unit": options.unit is not None, "sample": sample}
     for what, is_asked in asked.items():
         if is_asked and what in source.limits:
             fault, _, remedy = source.limits[what].partition(". ")

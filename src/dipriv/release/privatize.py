@@ -213,7 +213,7 @@ def release_file(
     from dipriv.release.writing import deliver
 
     with shown(progress) as report:
-        plan = prepare(source, options, report)
+        plan = prepare(source, options, report, sample=sample)
         sink.check(plan.output_schema)
         with sink:
             release = plan.run(sink.name)

@@ -27,11 +27,9 @@ def write_release(
     """Write a release that was made; see `Release.write`."""
     sink: FileSink | FolderSink
     if is_spark_frame(release.data):
-        if format is not None or escape_formulas:
-            raise InputError(
-                "format and escape_formulas have no meaning for Parquet, which Spark writes.", "Leave out."
-            )
-        sink = FolderSink.at(path, force=force)
+        if format is not None:
+            raise InputError("format has no meaning for a folder of Parquet files.", "Leave it out.")
+        sink = FolderSink.at(path, force=force, escape_formulas=escape_formulas)
     else:
         sink = FileSink.at(path, format, force=force, escape_formulas=escape_formulas)
     with sink:
