@@ -7,11 +7,10 @@ import platform
 from datetime import UTC, datetime
 from typing import Any
 
-from research.pages import DOCS
-
 from benchmarks import columns, command, files, kernels, noise, scaling
 from benchmarks.measure import cores
 from research import pages
+from research.pages import DOCS
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from benchmarks.scale.java import use_small_java
 
+from benchmarks.scale.java import use_small_java
 from dipriv.errors import InputError
 from dipriv.sources.spark.session import open_session
 

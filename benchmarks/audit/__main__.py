@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from research.files import whole_file
-from research.pages import DOCS
-
 from benchmarks.audit import attacks, bounds, fuzz, judges
 from benchmarks.audit.setting import Setting, say
 from benchmarks.measure import cores
 from research import pages
+from research.files import whole_file
+from research.pages import DOCS
 
 PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "bounds": bounds.run,

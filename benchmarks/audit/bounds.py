@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from research.audit_standard import KERNELS, measure, most_by_chance, one_column, several_columns
 from scipy import stats
 
 from benchmarks.audit.setting import Setting, say
@@ -16,6 +15,7 @@ from dipriv.auditing.one_run import audit_release
 from dipriv.auditing.primitives import audit_primitives
 from dipriv.auditing.procedure import Privatize
 from dipriv.references import Known
+from research.audit_standard import KERNELS, measure, most_by_chance, one_column, several_columns
 
 EPSILONS = (0.5, 1.0, 2.0)
 SEED, CONFIDENCE = 1, 0.95

@@ -14,13 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from research.files import whole_file
-from research.pages import DOCS
-
 from benchmarks.measure import cores
 from benchmarks.quality import adult, bank, edges, figures, movielens, peers, salary, sdnist, shares, verbatim
 from benchmarks.quality.contest import Setting, say, warm_up
 from research import pages
+from research.files import whole_file
+from research.pages import DOCS
 
 PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "bank": bank.run,

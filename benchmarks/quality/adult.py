@@ -6,11 +6,11 @@ import importlib.util
 from typing import Any
 
 import pandas as pd
-from research.data import data_file
 
 import dipriv
 from benchmarks.quality import peers
 from benchmarks.quality.contest import ONE_ROW, SAME, Method, Setting, contest, ours
+from research.data import data_file
 
 SEEDS, PEER_RUNS = 3, 1
 BINS = {

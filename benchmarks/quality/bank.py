@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from research.experiments import bank
 
 from benchmarks.quality import peers
 from benchmarks.quality.contest import ONE_ROW, SAME, WEAKER, Method, Setting, contest, ours
 from benchmarks.quality.measures import logistic_kl
 from dipriv._base.arrays import FloatArray
+from research.experiments import bank
 
 SEEDS, MST_RUNS, AIM_RUNS, WEAKER_RUNS = 20, 6, 2, 2
 BINS = {

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from research.experiments import bank
 from scipy.stats import hypergeom
 
 from dipriv._base.arrays import FloatArray
+from research.experiments import bank
 
 RANK_BINS = 20
 Triple = tuple[str, str, str]

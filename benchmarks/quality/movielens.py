@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from research.data import data_file
 
 from benchmarks.quality.contest import ONE_ROW, Method, Setting, contest, ours
+from research.data import data_file
 
 SEEDS = 3
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from research.experiments import uc_salary
 
 from benchmarks.quality.contest import ONE_ROW, Method, Setting, contest, ours
 from benchmarks.quality.measures import ks
+from research.experiments import uc_salary
 
 SEEDS = 100
 GRID = np.logspace(0, 7, 71)

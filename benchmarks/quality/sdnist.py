@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from research.data import data_file
 
 from benchmarks.quality import peers
 from benchmarks.quality.contest import ONE_ROW, SAME, Method, Setting, contest, ours
 from benchmarks.quality.measures import k_marginal, triples
+from research.data import data_file
 
 SEEDS, PEER_RUNS, TRIPLES = 3, 1, 300
 NUMERIC = ("AGEP", "PINCP", "POVPIP")

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from research.experiments import bank
 
 import dipriv
 from benchmarks.quality.bank import load, matrix
 from benchmarks.quality.contest import Setting, ours, say
 from benchmarks.quality.measures import excess_bound
+from research.experiments import bank
 
 SEEDS, ALARM, HOLDOUT = 5, 1e-4, 0.25
 Mask = npt.NDArray[np.bool_]

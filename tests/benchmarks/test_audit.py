@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
 from benchmarks.audit import __main__ as command
 from benchmarks.audit import cases, judges
 from benchmarks.audit.setting import Setting

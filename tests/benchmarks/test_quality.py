@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy.stats import binom, hypergeom, ks_2samp
+
 from benchmarks.quality import __main__ as command
 from benchmarks.quality import adult, bank, edges, peers, sdnist, verbatim
 from benchmarks.quality.contest import Method, Setting, contest
 from benchmarks.quality.measures import excess_bound, k_marginal, ks, logistic_kl, total_variation, triples
-from research.experiments.bank import COLUMNS, as_text
-from scipy.stats import binom, hypergeom, ks_2samp
-
 from dipriv.errors import InputError
 from research import pages
+from research.experiments.bank import COLUMNS, as_text
 
 pytest.importorskip("statsmodels", reason="the bank regression needs research/requirements.txt")
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")

@@ -14,7 +14,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from fuzz.mutate import VALUES, mutate_bytes, mutate_plain
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from dipriv.errors import DiprivError
 from dipriv.release import local
 from fuzz import __main__ as runner
 from fuzz import children, seeds, targets
+from fuzz.mutate import VALUES, mutate_bytes, mutate_plain
 
 EXAMPLES = {"ledger": 60, "privatize": 25}
 """Of the slow ones; of the others 300."""

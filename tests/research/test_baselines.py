@@ -16,6 +16,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from dipriv import Guarantee, InputError, SchemaError
+from dipriv._base.arrays import FloatArray
+from dipriv._random.bits import Draws, Seed, source
+from dipriv.guarantee import AssumptionKind, Model, Neighbouring, ReferenceSource, UnitKind
+from dipriv.kernels.laplace import lattice_of
 from research.baselines import (
     Ball,
     BoundedMoment,
@@ -27,12 +33,6 @@ from research.baselines import (
     naive,
 )
 from research.baselines.naive import sample_range
-
-from dipriv import Guarantee, InputError, SchemaError
-from dipriv._base.arrays import FloatArray
-from dipriv._random.bits import Draws, Seed, source
-from dipriv.guarantee import AssumptionKind, Model, Neighbouring, ReferenceSource, UnitKind
-from dipriv.kernels.laplace import lattice_of
 from tests.unit.refusal import NUMBER, SECRET, refused
 
 LEVELS = tuple(range(10))

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from research.baselines import Ball, BoundedMoment, Exponential, FrequencyResampling, Laplace, PrivateLogistic, naive
-from research.baselines.checks import uniforms
-from research.baselines.glm import descend
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import source
 from dipriv.guarantee import Model
 from dipriv.kernels.laplace import lattice_of
+from research.baselines import Ball, BoundedMoment, Exponential, FrequencyResampling, Laplace, PrivateLogistic, naive
+from research.baselines.checks import uniforms
+from research.baselines.glm import descend
 from tests.support import ALARM, chi_square_tail, dkw, ks
 
 N = 40_000

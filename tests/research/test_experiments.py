@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from dipriv.errors import InputError
+from research import catalogue, runner
 from research.compare import comparison, difference, lost, ordered, sensitivity, verdict
 from research.data import data_file
 from research.experiments import bank, graphs, movielens, uc_salary
 from research.protocol import Experiment, Printed, Row, Values, printed, seed_of
-
-from dipriv.errors import InputError
-from research import catalogue, runner
 
 ROOT = Path(__file__).parents[2]
 

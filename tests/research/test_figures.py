@@ -7,8 +7,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from research.experiments.figures import CONTINUALIZATION, FLOWCHART, GRID, MIXED, encoded_sample, journey, steps
-from research.protocol import Drawing
 from scipy import stats
 
 from dipriv._base.atoms_line import AtomsLine
@@ -22,6 +20,8 @@ from dipriv.references import Mixture
 from dipriv.references._models.boxes import Boxes
 from dipriv.references._models.distributions import ContinuousDistribution
 from dipriv.references._models.independent import Independent
+from research.experiments.figures import CONTINUALIZATION, FLOWCHART, GRID, MIXED, encoded_sample, journey, steps
+from research.protocol import Drawing
 
 DRAWINGS = (FLOWCHART, CONTINUALIZATION, MIXED, GRID)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from research.experiments import movielens, row_fidelity
-from research.protocol import Drawing
 
 from research import catalogue, pages
+from research.experiments import movielens, row_fidelity
+from research.protocol import Drawing
 
 AT_LEAST = {
     "discrete-means": 200,

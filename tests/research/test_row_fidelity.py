@@ -6,11 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from research.data import data_file
-from research.experiments import kernel_figures, row_fidelity
-from research.experiments.row_fidelity import BY_COLUMN, DIP, JOINT, OPTIMAL, RATINGS
-from research.protocol import seed_of
-from research.runner import reproduce
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray
@@ -19,6 +14,11 @@ from dipriv.errors import InputError
 from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint
 from dipriv.references import Known
 from dipriv.release.privatize import privatize
+from research.data import data_file
+from research.experiments import kernel_figures, row_fidelity
+from research.experiments.row_fidelity import BY_COLUMN, DIP, JOINT, OPTIMAL, RATINGS
+from research.protocol import seed_of
+from research.runner import reproduce
 
 QUANTILE = 4.9
 """Standard errors that a normal variable exceeds, either way, once in a million."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from research.experiments.linear_regression import Setting
 from scipy import stats
 
 import dipriv
 from dipriv.kernels import Laplace
 from dipriv.references import Empirical, Grouped, Parametric
+from research.experiments.linear_regression import Setting
 from tests.support import dkw
 
 

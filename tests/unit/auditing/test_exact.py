@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from research.audit_standard import KERNELS, one_column, several_columns
 
 import dipriv
 from dipriv.auditing.exact import exact_epsilon, is_at_most_exp, smallest_exponent
 from dipriv.kernels import Laplace, Optimal
 from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.kernels.transition import Transition, exact_ratio, exp_below
+from research.audit_standard import KERNELS, one_column, several_columns
 
 
 def test_ratios_of_matrices_that_are_written_out() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from research.audit_standard import KERNELS, measure, most_by_chance, one_column, repeated, several_columns
 from scipy import stats
 
 import dipriv
@@ -23,6 +22,7 @@ from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.neighbours import BLOCKS, NeighbouringDatasets, SmallDataset, draw_pair, records_of
 from dipriv.errors import InputError
 from dipriv.kernels import Laplace
+from research.audit_standard import KERNELS, measure, most_by_chance, one_column, repeated, several_columns
 from tests.support import ALARM
 
 SURE = 1 - ALARM

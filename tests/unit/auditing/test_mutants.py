@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from research.audit_standard import KERNELS, one_column, several_columns
 
 import dipriv
 from dipriv._base.arrays import Words
@@ -27,6 +26,7 @@ from dipriv.kernels import KernelSpec, Laplace, Optimal, OptimalColumns
 from dipriv.mechanism import Chain, Levels
 from dipriv.release import fitting
 from dipriv.release.fitting import FittedMechanism
+from research.audit_standard import KERNELS, one_column, several_columns
 from tests.support import ALARM
 
 SURE = 1 - ALARM

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from benchmarks.scale import java
 from scipy import stats
 from typer.testing import CliRunner
 
 import dipriv
+from benchmarks.scale import java
 from dipriv._random.bits import source
 from dipriv.cli import app
 from dipriv.errors import DiprivError, InputError, ReferenceDataError, SchemaError, SourceChangedError
