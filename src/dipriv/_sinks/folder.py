@@ -22,7 +22,7 @@ class FolderSink:
 
     @classmethod
     def at(cls, name: str | Path, *, force: bool = False) -> FolderSink:
-        """A folder by its path, to be written; with `force` one that is there is replaced."""
+        """A new folder to write to; with `force` an existing one is replaced."""
         path = Path(name).absolute()
         if str(name) == "-" or path.suffix.lstrip(".") in ("csv", "tsv", "arrow"):
             raise InputError(f"{name} is not the name of a folder.", "Spark writes a folder of Parquet files.")
@@ -48,7 +48,7 @@ class FolderSink:
             )
 
     def commit(self, sidecar: str) -> None:
-        """Give the finished folder and its sidecar their names; what was there goes once the new one is there."""
+        """Rename the finished folder and its sidecar; a folder that they replace is removed afterwards."""
         commit_with_sidecar(self.path, self._finish, sidecar)
 
     def _finish(self) -> None:

@@ -188,12 +188,12 @@ def privatize_file(
     InputError, SchemaError, ReferenceDataError, BudgetError, DisclosureError, LedgerError, SourceChangedError,
     StorageError : as for `dipriv.privatize`, and if the output cannot be written.
     """
-    asked = ReleaseOptions(epsilon, **options)
-    asked.warn()
+    checked = ReleaseOptions(epsilon, **options)
+    checked.warn()
     return release_file(
         open_file(File.at(source, format)) if isinstance(source, str | Path) else source,
         FileSink.at(output, format, force=force, escape_formulas=escape_formulas),
-        asked,
+        checked,
         sample=sample,
         progress=progress,
     )
