@@ -65,7 +65,7 @@ class DisclosureError(DiprivError):
 
 
 class LedgerError(DiprivError):
-    """The ledger cannot be used: locked, unreachable, not a ledger, of another version, or asked for what it lacks."""
+    """The ledger is locked, unreachable, not a ledger, of another version, or lacks the requested data set."""
 
 
 class BudgetError(DiprivError):

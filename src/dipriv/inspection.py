@@ -1,6 +1,6 @@
 """What a table looks like to dipriv before anything is released: kinds, warnings, and a draft schema to edit.
 
-All this is read from private rows, for the eyes of their keeper. A repr or an error gives names, types and counts; the
+All this is read from private rows, for their owner only. A repr or an error gives names, types and counts; the
 values themselves (levels, atoms, steps) show in the draft schema alone, whose header says what to do with them.
 """
 

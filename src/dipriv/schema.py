@@ -1,4 +1,4 @@
-"""Public facts about a table: what kind each column is, and what of it may be taken as known.
+"""Public facts about a table: the kind of each column, and which of its properties are known.
 
 A field left `None` is read from the *reference rows* (a hold-out or a public table), never from the rows
 that are released. What a schema states is assumed public and is printed as a condition of the guarantee.
@@ -91,7 +91,7 @@ class Discrete(_Described):
     Parameters
     ----------
     levels : all values that it takes.
-    step : a positive number with at most nine decimals, of which all values are multiples.
+    step : a positive number with at most nine decimals; all values are multiples of it.
 
     Raises
     ------

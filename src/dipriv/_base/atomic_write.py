@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, under their own name and never through a link.
+"""Atomic writes: a file appears whole or not at all, and never through a link.
 
-A file is written beside its place under a name that nobody can guess or has taken, forced to disk, and renamed. A link
-that lies in its place is replaced by the file, what it points to is left alone.
+A file is written next to its destination under an unpredictable temporary name, flushed to disk, and renamed. A link at
+the destination is replaced; its target is not touched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROOM = len("..0123456789abcdef.part")
 
 
 def temporary_path(path: Path) -> Path:
-    """A name beside the final one, of a file that is not finished."""
+    """The temporary name of an unfinished file, next to the final one."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
 
 
@@ -36,13 +36,13 @@ def check_name(path: Path, ending: str = "") -> None:
 
 
 def create(part: Path, mode: int = FOR_ALL) -> BinaryIO:
-    """A new file: neither one that is there, nor what a link points to."""
+    """Create a new file; fails if the name exists, and does not follow links."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     return os.fdopen(os.open(part, flags, mode), "wb")
 
 
 def commit_file(part: Path, path: Path, *, replace: bool = True) -> None:
-    """Force a finished file to disk and give it its name, in one step; what is there is replaced, or an error."""
+    """Flush a finished file to disk and rename it; an existing file is replaced, or an error."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
     if replace:
@@ -57,7 +57,7 @@ def commit_file(part: Path, path: Path, *, replace: bool = True) -> None:
 
 
 def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
-    """Write a file with this content and this mode, also where another file was."""
+    """Write a file with this content and mode atomically, replacing an existing one."""
     part = temporary_path(path)
     try:
         with create(part, mode) as file:
@@ -71,12 +71,12 @@ def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """A text file that appears whole or not at all."""
+    """Write a text file atomically."""
     write_atomic(path, text.encode("utf-8", "replace"), mode)
 
 
 def _rename_exclusive(part: Path, path: Path) -> None:
-    """Give a file a name that nobody has, even if somebody else was faster."""
+    """Rename a file unless the new name exists, without a race."""
     try:
         os.link(part, path)
         part.unlink()

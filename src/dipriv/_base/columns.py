@@ -56,7 +56,7 @@ class ColumnValues:
 
     @property
     def present(self) -> NDArray[Any]:
-        """The values that are there."""
+        """The values that are not missing."""
         return self.values if self.missing is None else self.values[self.missing == PRESENT]
 
     @property

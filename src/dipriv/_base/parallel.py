@@ -69,12 +69,12 @@ def in_chunks(
 
 def threads() -> int:
     """How many threads to use: DIPRIV_THREADS, else the cores this process may run on."""
-    asked = os.environ.get("DIPRIV_THREADS")
-    if asked is None:
+    threads = os.environ.get("DIPRIV_THREADS")
+    if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not asked.isdecimal() or int(asked) < 1:
-        raise InputError(f"DIPRIV_THREADS={asked!r} is not a whole number >= 1.", "Correct it, or unset it.")
-    return int(asked)
+    if not threads.isdecimal() or int(threads) < 1:
+        raise InputError(f"DIPRIV_THREADS={threads!r} is not a whole number >= 1.", "Correct it, or unset it.")
+    return int(threads)
 
 
 def _room_for(part: ColumnValues, rows: int) -> ColumnValues:

@@ -85,7 +85,7 @@ def serializable(
         if not is_dataclass(of) or (known and known.of.__module__ != of.__module__):
             raise InternalError(
                 f"{of.__module__}.{of.__name__} cannot be registered: it is no dataclass, or its name is taken.",
-                "Decorate a dataclass with a name of its own.",
+                "Decorate a dataclass whose name is not taken.",
             )
         _serializable[of.__name__] = Serializable(of, max_length, frozenset(former_fields))
         if former_name is not None:

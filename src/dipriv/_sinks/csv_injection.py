@@ -1,4 +1,4 @@
-"""Texts that a spreadsheet takes for formulas: a cell such as `=HYPERLINK(...)` of a CSV file is run when it is opened.
+"""CSV injection: a spreadsheet evaluates a cell such as `=HYPERLINK(...)` when a CSV file is opened.
 
 Labels are public facts and are written unchanged by default; such cells are counted and reported. With
 `escape_formulas` they are prefixed with an apostrophe, which makes spreadsheets treat them as text.
@@ -20,7 +20,7 @@ _FIRST_BYTES[[character.encode()[0] for character in _STARTS]] = True
 
 
 def as_text(array: pa.Array) -> pa.Array:
-    """Texts, labels and views as large strings, which the CSV writer and what follows take; others as they are."""
+    """Convert text, labels and views to large strings for the CSV writer; leave other types unchanged."""
     of = array.type.value_type if pt.is_dictionary(array.type) else array.type
     if not (pt.is_string(of) or pt.is_large_string(of) or pt.is_string_view(of)):
         return array

@@ -23,7 +23,7 @@ class FolderSink:
 
     @classmethod
     def at(cls, name: str | Path, *, force: bool = False, escape_formulas: bool = False) -> FolderSink:
-        """A folder by its path, to be written; with `force` one that is there is replaced."""
+        """A new folder to write to; with `force` an existing one is replaced."""
         if escape_formulas:
             raise InputError(
                 "escape_formulas has no meaning for Parquet files, which spreadsheets do not open as text.",
@@ -57,7 +57,7 @@ class FolderSink:
             )
 
     def commit(self, sidecar: str) -> None:
-        """Give the finished folder and its sidecar their names; what was there goes once the new one is there."""
+        """Rename the finished folder and its sidecar; a folder that they replace is removed afterwards."""
         commit_with_sidecar(self.path, self._finish, sidecar)
 
     def _finish(self) -> None:

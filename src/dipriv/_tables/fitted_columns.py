@@ -34,7 +34,7 @@ class FittedColumn:
     codec: Codec = field(repr=False)
 
     def check_invariants(self) -> None:
-        """The codec gives values of the column's type, and labels are there if and only if it gives their numbers."""
+        """The codec gives values of the column's type, and there are labels if and only if it gives their numbers."""
         storage = self.facts.storage
         require(self.codec.dtype == storage.dtype, self, "the codec gives values of the column's type")
         require((storage.family == "label") == (self.labels is not None), self, "a column of labels has labels")

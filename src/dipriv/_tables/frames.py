@@ -112,7 +112,7 @@ class Table:
         return cells
 
     def clip_infinities(self) -> Table:
-        """The same table, in which infinite numbers count as the largest finite ones: no refusal tells of them."""
+        """The same table with infinities clipped to the largest finite value, so that no error discloses them."""
         return replace(self, clips_infinities=True, _numbers={}, _cells={})
 
     def take(self, rows: Mask) -> Table:
@@ -143,7 +143,7 @@ class Table:
         return pa.record_batch(arrays)
 
     def selected_rows(self) -> pa.Table:
-        """The selected rows of an Arrow table, as they are."""
+        """The selected rows of an Arrow table, unchanged."""
         return self.native if self.selected is None else self.native.filter(pa.array(self.selected))
 
     def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
@@ -229,17 +229,17 @@ def read(frame: Any) -> Table:
     return table
 
 
-def check_names(asked: Iterable[str], names: Sequence[str], where: str) -> None:
-    """Every asked name is a column, none twice."""
-    if not isinstance(asked, Iterable):
-        raise InputError(f"expected {where} as a list of names, got {type(asked).__name__}.", f"Write {where}=[...].")
-    asked = list(asked)
-    if unknown := [name for name in asked if name not in names]:
+def check_names(given: Iterable[str], names: Sequence[str], where: str) -> None:
+    """Raise InputError unless every given name is a column, and none is given twice."""
+    if not isinstance(given, Iterable):
+        raise InputError(f"expected {where} as a list of names, got {type(given).__name__}.", f"Write {where}=[...].")
+    given = list(given)
+    if unknown := [name for name in given if name not in names]:
         raise InputError(
             f"{where} names {unknown[0]!r}, which is not a column of the table ({len(names)} columns).",
             "Correct the name, or remove it.",
         )
-    if len(set(asked)) < len(asked):
+    if len(set(given)) < len(given):
         raise InputError(f"{where} names a column twice.", "Name each column once.")
 
 

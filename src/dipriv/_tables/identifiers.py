@@ -49,7 +49,7 @@ class Counts:
         return len(self.times)
 
     def over(self, share: float) -> bool:
-        """Whether there are enough values to tell, and more than this share of them are distinct."""
+        """Whether there are enough values to decide, and more than this share of them are distinct."""
         return self.present >= MIN_VALUES and self.distinct > share * self.present
 
     def some(self) -> pa.Array:
@@ -58,7 +58,7 @@ class Counts:
 
 
 def count(table: Table, column: Column) -> Counts:
-    """Count the values of a column's selected rows; text as text, however it is stored, other types as numbers."""
+    """Count the values of a column's selected rows; text as text, in every storage, other types as numbers."""
     if column.storage.family == "label":
         array = table.array(column.name)
         if pt.is_dictionary(array.type):
@@ -88,7 +88,7 @@ def free_text(table: Table, name: str) -> bool:
 def refuse_free_text(table: Table, names: Sequence[str], schema: Schema, keep: Sequence[str]) -> None:
     """Refuse to privatize free text among `names` that is neither kept nor declared with its levels.
 
-    A refusal tells something about the rows of `table`: give the reference rows, not the rows that are released.
+    A refusal discloses something about the rows of `table`: give the reference rows, not the rows that are released.
     """
     for name in names:
         declared = schema.get(name)

@@ -245,7 +245,9 @@ def _short_list(drawn: FloatArray, views: Views) -> tuple[list[tuple[int, int]],
     ]
     for view in views:
         means = np.stack([bins[f].mean(axis=1) / sizes[f] for f in view], axis=1)
-        rankings.append(np.abs(means[:, np.newaxis] - means).sum(axis=2))  # reliable even if each column tells little
+        rankings.append(
+            np.abs(means[:, np.newaxis] - means).sum(axis=2)
+        )  # reliable even if each column has little information
     record_pairs: dict[tuple[int, int], None] = {}
     for ranking in rankings:
         np.fill_diagonal(ranking, -np.inf)

@@ -58,7 +58,7 @@ MIN_CHUNKS = 2
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Candidate rows as an Arrow table, with a description of each that says where it lies and never shows a cell."""
+    """Candidate rows as an Arrow table, with a description of each that gives its position and never shows a cell."""
 
     table: pa.Table = field(repr=False)
     words: tuple[str, ...]

@@ -79,7 +79,7 @@ class Privatize:
     def row_epsilon(self, table: pa.Table) -> float:
         """The part of ε that the noise on released rows may cost; the rest is for learning the reference from them.
 
-        It is what the plan says before anything is fitted. The fitted kernel, which is under audit, is not asked.
+        It is what the plan says before anything is fitted. The fitted kernel, which is under audit, is not used.
         """
         return self._plan(table, None).fit_plan.row_epsilon
 

@@ -188,7 +188,7 @@ def _rate(rate: Rate) -> dict[str, Any]:
 
 
 def _decimals(claimed: float, lower: float) -> int:
-    """Two decimals, or as many as show two digits of a small claim and tell it from the bound.
+    """Two decimals, or as many as show two digits of a small claim and distinguish it from the bound.
 
     >>> _decimals(1.0, 0.93), _decimals(0.001, 0.0004), _decimals(1.0, 1.0004)
     (2, 4, 4)

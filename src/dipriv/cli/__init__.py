@@ -25,8 +25,8 @@ app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         say(f"dipriv {__version__}")
         raise typer.Exit
 

@@ -71,7 +71,7 @@ def privatize(
     ] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Do not count this release.")] = False,
     format_: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, if no name tells.")
+        str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, if no file name ends in it.")
     ] = None,
     engine: Annotated[
         Engine, typer.Option(help="local, or spark: many files in, a folder of Parquet files out.")
@@ -171,18 +171,18 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
 
 
 def _print_summary(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
-    tell = warn if output == "-" else say
+    echo = warn if output == "-" else say
     name = "standard output" if output == "-" else Path(output).name
     rows = release.row_counts
-    tell(f"Released {rows.released:,} of {rows.read:,} rows to {name}.")
+    echo(f"Released {rows.released:,} of {rows.read:,} rows to {name}.")
     if rows.dropped:
-        tell(f"Contribution bounding dropped {rows.dropped:,} rows.")
-    tell(f"\n{release.guarantee}\n")
+        echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
+    echo(f"\n{release.guarantee}\n")
     if account is not None:
         left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
-        tell(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
+        echo(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
     if report is not None:
-        tell(f"Report: {report} (contains statistics of the private data; do not publish).")
+        echo(f"Report: {report} (contains statistics of the private data; do not publish).")
 
 
 def _warn_of_formulas(formulas: dict[str, int]) -> None:

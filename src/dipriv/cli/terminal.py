@@ -24,17 +24,17 @@ err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def plain(text: str) -> str:
-    """Text that a terminal shows as it is: names of columns and files may hold anything."""
+    """Text without control characters: names of columns and files may contain any character."""
     return escape("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def say(text: str) -> None:
-    """A line on standard output, as it is."""
+    """Print a line on standard output, without markup."""
     out.print(plain(text))
 
 
 def warn(text: str) -> None:
-    """A line on standard error, as it is."""
+    """Print a line on standard error, without markup."""
     err.print(plain(text))
 
 
@@ -94,7 +94,7 @@ def load_schema(path: Path | None) -> Schema | None:
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """An output that is there, a link included, is replaced only when asked for; its folder must be there."""
+    """Refuse an output that exists, links included, unless `force`; its folder must exist."""
     if path is None:
         return
     if os.path.lexists(path) and (not force or (path.exists() and not path.is_file())):

@@ -1,4 +1,4 @@
-"""Real columns with or without atoms (paper S1.4): each atom is squeezed in as an interval of its own."""
+"""Real columns with or without atoms (paper S1.4): each atom becomes an interval on the line."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def check_name(name: Any, what: str) -> None:
 
 
 def check_text(text: Any, what: str) -> str:
-    """One line that a terminal shows as it is."""
+    """One line of printable text."""
     if not isinstance(text, str) or len(text) > LONGEST_TEXT or not text.isprintable():
         refuse(what, f"is not one printable line of at most {LONGEST_TEXT:,} characters")
     return text

@@ -261,7 +261,7 @@ _LISTS: dict[str, type[Any]] = {
     "assumptions": Assumption,
     "legacy": LegacyStatement,
 }
-"""The fields of a guarantee that list facts, and of which class."""
+"""The fields of a guarantee that list facts, each with the class of its items."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -431,7 +431,7 @@ class Guarantee:
 
 
 def unreadable() -> Guarantee:
-    """What stands for a stored guarantee that cannot be read: none."""
+    """The guarantee in place of a stored one that cannot be read: no protection."""
     return Guarantee(
         epsilon=math.inf,
         kernel="unknown",

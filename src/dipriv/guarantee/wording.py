@@ -25,7 +25,7 @@ SEEDED = "NOT PRIVATE: SEEDED. Anyone who knows the seed can undo the noise; use
 
 
 def statement(guarantee: Guarantee) -> str:
-    """The whole guarantee in several lines, as it is printed."""
+    """The whole guarantee in several lines, for printing."""
     if guarantee.model is Model.NONE:
         return f"No guarantee: {guarantee.kernel} is not differentially private. It protects {protects(guarantee)}."
     name = "local differential privacy" if guarantee.model is Model.LOCAL else "differential privacy"

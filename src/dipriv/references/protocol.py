@@ -22,7 +22,7 @@ Order: TypeAlias = Sequence[str] | Literal["random"] | None
 """In which order the chain rule takes the columns: as given, as listed, or drawn at random."""
 Source: TypeAlias = Literal["nothing", "rows", "groups", "private"]
 ValuesCounter: TypeAlias = Callable[[ValuesOf], list[Counts]]
-"""Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter holds public things only."""
+"""Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter contains public data only."""
 
 
 class Reference(Protocol):

@@ -93,7 +93,7 @@ class FittedMechanism:
         groups = self._groups_of(table)
 
         def privatize(rows: slice, number: int) -> list[ColumnValues]:
-            """Release the selected ones of these rows, the first of which is the number-th."""
+            """Release the selected rows of this chunk, whose first row has this number."""
             here = [column.take(rows) for column in cells]
             if table.selected is not None:
                 here = [column.take(table.selected[rows]) for column in here]
@@ -279,7 +279,7 @@ def labels_of(
 
 @dataclass(frozen=True, eq=False)
 class TableCounter:
-    """A counter of columns of values as one of tables. It is pickled to where the rows are, and holds no secret."""
+    """A counter of column values, applied to tables. It is pickled for workers, and contains no secret."""
 
     counter: ValuesCounter
     labels: Labels = field(repr=False)

@@ -1,6 +1,6 @@
 """Every option of a release, with every default and every refusal, in one place.
 
-An option that would have no effect is an error: whoever gives it believes that it has one.
+An option that would have no effect is an error: the caller believes that it has one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class OptionTypes(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReleaseOptions:
-    """What is asked for; the meaning of each option is that of `dipriv.privatize`.
+    """The options of a release; the meaning of each option is that of `dipriv.privatize`.
 
     >>> ReleaseOptions(1.0, public=[], holdout=0.3)
     Traceback (most recent call last):
@@ -112,7 +112,7 @@ class ReleaseOptions:
 
     @cached_property
     def spec(self) -> ReferenceSpec:
-        """The reference that is asked for: a public table has the empirical one, else it is learned privately."""
+        """The requested reference: a public table has the empirical one, else it is learned privately."""
         if self.reference is not None and not isinstance(self.reference, str):
             return as_spec(self.reference)
         default = "private" if self.public is None else "holdout"
@@ -123,7 +123,7 @@ class ReleaseOptions:
 
     @cached_property
     def kernel_spec(self) -> KernelSpec:
-        """The kernel that is asked for."""
+        """The requested kernel."""
         if isinstance(self.kernel, str):
             return kernel_named(self.kernel)
         if isinstance(self.kernel, type) or not hasattr(self.kernel, "build"):
@@ -148,7 +148,7 @@ class ReleaseOptions:
 
     @property
     def uses_holdout(self) -> bool:
-        """Whether the reference comes from rows that are held out: a private one only if that is asked for."""
+        """Whether the reference comes from rows that are held out: a private one only on request."""
         if self.public is not None or self.spec.source == "nothing":
             return False
         return self.spec.source != "private" or self.holdout is not None or self.split is not None
@@ -168,8 +168,8 @@ class ReleaseOptions:
     def keys(self) -> tuple[str, ...]:
         """Columns that decide which rows are selected; they are not privatized."""
         by = self.groups.by if self.groups is not None else None
-        asked = (self.unit, self.split.by if self.split is not None else None, by)
-        return tuple(dict.fromkeys(name for name in asked if name is not None))
+        keys = (self.unit, self.split.by if self.split is not None else None, by)
+        return tuple(dict.fromkeys(name for name in keys if name is not None))
 
     def bits(self) -> Bits:
         """The random bits of one release: secure ones, or those of the seed."""
@@ -199,7 +199,7 @@ class ReleaseOptions:
     def warn(self) -> None:
         """Issue a `PrivacyWarning` for each option that takes protection away."""
         if self.seed is not None:
-            _warn("the release is seeded and NOT PRIVATE: whoever knows the seed can undo the noise.")
+            _warn("the release is seeded and NOT PRIVATE: anybody who knows the seed can remove the noise.")
         if self.keep:
             _warn(f"columns passed through unprotected: {', '.join(map(repr, self.keep))}.")
         if self.epsilon > LARGE_EPSILON:

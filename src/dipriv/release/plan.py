@@ -61,7 +61,7 @@ class Plan(Generic[Data]):
     def run(self, output: str | None = None) -> Release[Data]:
         """Reserve ε in the ledger, learn the reference, build the kernel and release; `output` names the file.
 
-        The release is committed once its rows are there: at once for a table in memory, when they are read to the end
+        The release is committed once its rows exist: immediately for a table in memory, when they are read to the end
         or written for others. A failure on the way leaves ε spent.
         """
         receipt = Receipt(self.guarantee.epsilon)
@@ -178,9 +178,9 @@ def _undeclared(names: tuple[str, ...], declared: Schema) -> tuple[str, ...]:
 
 def _check_limits(source: RowSource[Any], options: ReleaseOptions, sample: bool) -> None:
     """Refuse, with the source's own reason, what it cannot serve."""
-    asked = {"groups": options.groups is not None, "unit": options.unit is not None, "sample": sample}
-    for what, is_asked in asked.items():
-        if is_asked and what in source.limits:
+    requested = {"groups": options.groups is not None, "unit": options.unit is not None, "sample": sample}
+    for what, is_requested in requested.items():
+        if is_requested and what in source.limits:
             fault, _, remedy = source.limits[what].partition(". ")
             raise InputError(f"{fault}.", remedy)
     if source.releases_later and options.unit is not None:

@@ -190,12 +190,12 @@ def privatize_file(
     from dipriv.sources.files import File
     from dipriv.sources.stream import open_file
 
-    asked = ReleaseOptions(epsilon, **options)
-    asked.warn()
+    checked = ReleaseOptions(epsilon, **options)
+    checked.warn()
     return release_file(
         open_file(File.at(source, format)) if isinstance(source, str | Path) else source,
         FileSink.at(output, format, force=force, escape_formulas=escape_formulas),
-        asked,
+        checked,
         sample=sample,
         progress=progress,
     )

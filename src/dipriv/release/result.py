@@ -29,7 +29,7 @@ Data = TypeVar("Data")
 
 
 def is_lazy(data: object) -> bool:
-    """Whether rows are made later by somebody who reports it: a Spark DataFrame, or a job for tables to come."""
+    """Whether rows are computed later by a job that reports it: a Spark DataFrame, or a job for later tables."""
     return is_spark_frame(data) or isinstance(data, ReleaseJob)
 
 
@@ -64,7 +64,7 @@ class Written:
 class ReleaseSecrets:
     """What must not be published: the split's key, who was released, the fitted mechanism with its reference.
 
-    Printing shows nothing of it. It is pickled or copied only when asked: `pickle.dumps(secrets.picklable())`.
+    Its repr shows no content. It is pickled or copied only on request: `pickle.dumps(secrets.picklable())`.
     """
 
     split: Split | None
@@ -88,12 +88,12 @@ class ReleaseSecrets:
         return np.flatnonzero(self.released)
 
     def picklable(self) -> ReleaseSecrets:
-        """The same secrets, in an object that pickle takes: whoever has the pickle has the secrets."""
+        """The same secrets in an object that can be pickled; the pickle contains the secrets."""
         return ReleaseSecrets(self.split, self.mechanism, self._selection, _may_be_pickled=True)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self._may_be_pickled:
-            raise TypeError("secrets of a release are pickled or copied only when asked: secrets.picklable()")
+            raise TypeError("secrets of a release are pickled or copied only on request: secrets.picklable()")
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:

@@ -47,7 +47,7 @@ def dependence(pairs: Sequence[Pair]) -> Dependence | None:
 
 
 def spearman(columns: Sequence[FloatArray]) -> Matrix:
-    """Correlations of the ranks within each column, over the rows where both of a pair are there."""
+    """Correlations of the ranks within each column, over the rows where neither of a pair is missing."""
     there = np.stack([~np.isnan(column) for column in columns], axis=1).astype(np.float64)
     ranks = np.zeros_like(there)
     for place, column in enumerate(columns):

@@ -15,7 +15,7 @@ Scale: TypeAlias = Literal["number", "time", "label"]
 Clock: TypeAlias = Literal["date", "timestamp", "time of day", "duration"]
 Numbers: TypeAlias = tuple[float, ...]
 Axis: TypeAlias = Literal["linear", "log", "asinh"]
-"""How the line is drawn: as it is, or drawn together where few rows spread far; asinh is log on both sides of zero."""
+"""The scale of an axis; log and asinh compress long tails, and asinh is log on both sides of zero."""
 Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
 
 MIN_ROWS_SHOWN = 5

@@ -25,12 +25,12 @@ def render(comparison: Comparison) -> str:
             (facts, [Markup(chart) for chart in column_charts(facts, f"c{place}")])  # noqa: S704 (our own SVG)
             for place, facts in enumerate(comparison.columns)
         ]
-        found, asked = comparison.dependence, comparison.downstream
+        found, regression = comparison.dependence, comparison.downstream
         maps = [
             (chart, [Markup(svg) for svg in heat_maps(chart, f"d{place}")])  # noqa: S704
             for place, chart in enumerate(found.maps if found else ())
         ]
-        effects = coefficient_chart(asked, "r") if asked and asked.coefficients else ""
+        effects = coefficient_chart(regression, "r") if regression and regression.coefficients else ""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         number=formats.number,

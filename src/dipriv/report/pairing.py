@@ -163,7 +163,7 @@ def _scale(column: Column) -> tuple[Scale, Clock | None]:
 
 
 def _values(cells: ColumnValues, storage: Storage) -> Values:
-    """Numbers as they are; times in seconds, independent of the unit of their table."""
+    """Numbers unchanged; times in seconds, independent of the unit of their table."""
     numbers = cells.values.astype(np.float64)
     if storage.family == "temporal":
         numbers = numbers * (storage.tick_ns / 1e9)

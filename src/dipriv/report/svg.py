@@ -62,7 +62,7 @@ def figure(width: float, height: float) -> Any:
 
 
 def to_svg(drawn: Any, key: str, described: str) -> str:
-    """The figure as an <svg> element with this description; `key` tells its ids from those of other charts."""
+    """The figure as an <svg> element with this description; `key` makes its ids unique."""
     file = io.BytesIO()
     drawn.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     root = ElementTree.fromstring(file.getvalue())  # noqa: S314 (made a line above, not read from outside)

@@ -23,7 +23,7 @@ from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
 
 Counter: TypeAlias = Callable[[Table], list[Counts]]
-"""Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter holds public things only."""
+"""Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter contains public data only."""
 Labels: TypeAlias = dict[str, pa.Array]
 Data = TypeVar("Data")
 Data_co = TypeVar("Data_co", covariant=True)

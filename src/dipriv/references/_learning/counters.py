@@ -1,7 +1,7 @@
 """Exact counts of some rows, side by side for many columns. What they return is private.
 
-The counters travel to where the rows are: they hold domains, lines, boundaries, codecs and groups, which are public or
-were measured under differential privacy, and never noise that is yet to be added or its key.
+The counters are sent to the workers that read the rows. They contain domains, lines, boundaries, codecs and groups,
+which are public or were measured under differential privacy, and never future noise or its key.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:
     if isinstance(declared, Discrete) and declared.step is not None:
         return ((*(lattice(declared.step) or (1, 1)), declared.step),)
     if storage.family == "temporal":
-        asked = declared.resolution if isinstance(declared, Datetime) else None
-        names = [asked] if asked is not None else list(RESOLUTIONS)
+        resolution = declared.resolution if isinstance(declared, Datetime) else None
+        names = [resolution] if resolution is not None else list(RESOLUTIONS)
         coarser = [(ticks_in(name, storage.tick_ns), 1, name) for name in names]
         last = next((place for place, step in enumerate(coarser) if step[0] == 1), len(coarser) - 1)
         return tuple(coarser[: last + 1])

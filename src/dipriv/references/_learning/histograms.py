@@ -172,9 +172,9 @@ class _Numbers:
             self._settle_on(0)
         if self.tree is None or self.line is None:
             return StepsCounter(self.domain)
-        asked = self.tree.boundaries()
+        requested = self.tree.boundaries()
         fixed = [self.line.octaves.starts, self.domain.cuts(self.line)] if not len(self.at) else []
-        self.boundaries = np.unique(np.concatenate([asked, *fixed]))
+        self.boundaries = np.unique(np.concatenate([requested, *fixed]))
         return LineCounter(self.domain, self.line, self.boundaries)
 
     def take(self, counts: Counts) -> None:

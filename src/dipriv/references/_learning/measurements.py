@@ -2,7 +2,7 @@
 
 No other code may read private counts. Neighbouring tables differ in one row, so a table of counts changes by at most
 one in two cells. Counts are multiples of 2^-LATTICE, and the noise is discrete Laplace with an integer scale that is
-rounded up: the cost is never more than the ε that was asked for.
+rounded up: the cost is never more than the requested ε.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def occupied(
     needed: bool = True,
     usual: float = 4.0,
 ) -> NDArray[np.bool_]:
-    """Which octaves are taken to hold values. A spurious far octave is a catastrophe for every moment of the column.
+    """Which octaves are taken as occupied. A spurious far octave distorts every moment of the column.
 
     First those that are certain; on a side of zero that has none, the run that stands out most, if it does so by far.
     Then, outward and inward from what is taken already, runs of octaves whose total stands out; the further away, the
@@ -106,7 +106,7 @@ def _likeliest(totals: FloatArray, cells: NDArray[np.intp], away: FloatArray) ->
 
 
 def _first_run(totals: FloatArray, cells: NDArray[np.intp], unlikely: FloatArray) -> slice:
-    """A run of octaves on a side of zero where none is certain; an empty one where noise explains what is there."""
+    """A run of octaves on a side of zero where none is certain; an empty one where noise explains the counts."""
     sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
     begins, ends = _windows(len(totals))
     chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
@@ -139,8 +139,8 @@ def _run(
 
 
 def to_total(noisy: FloatArray, total: float) -> FloatArray:
-    """Counts that are not negative and add up to `total`: all shortened alike where they are too many, in least
-    squares the nearest such counts, and all stretched alike where they are too few, so that what is empty stays so.
+    """Counts that are not negative and add up to `total`: if they are too large, the projection in least
+    squares; if they are too small, all are scaled by one factor, so that empty bins stay empty.
     """
     clipped: FloatArray = np.maximum(noisy, 0.0)
     if clipped.sum() <= total:

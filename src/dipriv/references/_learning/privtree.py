@@ -4,7 +4,7 @@ A node is split while its count, less δ for each level above it and clipped to 
 scale λ, where δ = λ ln 2. The noise does not grow with the depth of the tree. With neighbours that differ in one row
 λ = 4/ε suffices: see docs/theory/private-reference.md for the proof, with discrete noise.
 
-The tree asks for counts at boundaries of many levels at once, so that a file is read a few times only.
+The tree requests counts at boundaries of many levels in one pass, so that a file is read a few times only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLACK = 1 + Fraction(1, 1 << 16)
 
 @dataclass
 class PrivTree:
-    """A tree that grows by some levels whenever the counts it asked for are brought."""
+    """A tree that grows by some levels each time the counts that it requests are supplied."""
 
     first: int
     last: int
@@ -81,7 +81,7 @@ class PrivTree:
         return np.unique(np.concatenate([ends, *(low for low, _ in self._levels)]))
 
     def grow(self, boundaries: Codes, below: Counts, total: int) -> None:
-        """Decide as many levels as were asked for. below[i] is how many codes are less than boundaries[i]."""
+        """Decide as many levels as were requested. below[i] is how many codes are less than boundaries[i]."""
         cumulative = np.append(below, total)
         waiting = np.arange(len(self._low))
         for lows, highs in self._levels[: len(self._splits)]:

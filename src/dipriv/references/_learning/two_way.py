@@ -20,7 +20,7 @@ def denoised(noisy: FloatArray, rows: FloatArray, columns: FloatArray, scale: fl
     """A table with these marginals near the noisy one: singular-value shrinkage of its dependence, then raking.
 
     The marginals are known better than the table, so its difference from independence is centred in both directions.
-    Dependence has few large singular values, noise has all of them alike, about σ(√(m-1) + √(n-1)) at most: each is
+    Dependence has few large singular values, noise many of similar size, at most about σ(√(m-1) + √(n-1)): each is
     shrunk by its share of noise. Rows and columns with small totals, where noise dominates, are shrunk towards
     independence.
     """
