@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -218,6 +218,19 @@ class Datetime(_Described):
 
 
 Kind: TypeAlias = Continuous | Discrete | Mixed | Categorical | Datetime
+
+
+def without_values(kind: Kind) -> Kind:
+    """The kind without the levels or atoms that it lists.
+
+    >>> without_values(Categorical(levels=("no", "yes")))
+    Categorical()
+    """
+    if isinstance(kind, Discrete | Categorical):
+        return replace(kind, levels=None)
+    return replace(kind, atoms=None) if isinstance(kind, Mixed) else kind
+
+
 _KINDS: dict[str, Any] = {kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime)}
 
 

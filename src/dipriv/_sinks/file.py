@@ -48,15 +48,15 @@ class FileSink:
         cls, path: str | Path, format: str | None = None, *, force: bool = False, escape_formulas: bool = False
     ) -> FileSink:
         """A file by its path, or the standard output for "-". A link is a file that exists: never what it points to."""
-        if str(path) == "-":
-            return cls("standard output", None, format_of("-", format)[0], escape_formulas=escape_formulas)
         file = Path(path)
-        known, compression = format_of(file.name, format)
+        known, compression = format_of("-" if str(path) == "-" else file.name, format)
         if escape_formulas and not known.is_text:
             raise InputError(
                 f"escape_formulas has no meaning for {known.name} files, which spreadsheets do not open as text.",
                 "Leave it out, or write a CSV file.",
             )
+        if str(path) == "-":
+            return cls("standard output", None, known, escape_formulas=escape_formulas)
         if file.is_dir():
             raise InputError(f"{file} is a folder.", "Give the name of a file.")
         if os.path.lexists(file) and not force:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dipriv._base.progress import Progress, no_progress
+from dipriv._base.progress import Progress
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames
 from dipriv._tables.frames import check_names
@@ -28,6 +28,7 @@ from dipriv.auditing.procedure import Privatize
 from dipriv.auditing.results import Audit, Bound, Exact
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
+from dipriv.release.privatize import shown
 from dipriv.sources.holdout import Split
 
 DRAWS_PER_FIT = 1000
@@ -60,7 +61,7 @@ def audit(
     confidence: float = 0.999,
     control: float = 0.3,
     seed: Seed = None,
-    progress: Progress | None = None,
+    progress: bool | Progress = False,
     **options: Any,
 ) -> Audit:
     """Audit what a release of this table would disclose, and compare it with the guarantee.
@@ -79,8 +80,9 @@ def audit(
         chance about once in 1/(1 - confidence) audits.
     control : share of the people in the control group of the attacks.
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
-    progress : called with what is being done and the share of it that is done.
-    **options : of `dipriv.privatize`: reference, kernel, schema, columns, keep, holdout, public.
+    progress : as for `dipriv.privatize`.
+    **options : of `dipriv.privatize`: reference, kernel, schema, columns, drop, keep, holdout, public,
+        target, reference_share, strict.
 
     Returns
     -------
@@ -101,7 +103,22 @@ def audit(
     """
     epsilon = check_epsilon(epsilon)
     _check_options(options, confidence)
-    report = progress or no_progress
+    with shown(progress) as report:
+        return _audit(frame, epsilon, secret, draws, confidence, control, seed, report, options)
+
+
+def _audit(
+    frame: Any,
+    epsilon: float,
+    secret: str | None,
+    draws: int,
+    confidence: float,
+    control: float,
+    seed: Seed,
+    report: Progress,
+    options: dict[str, Any],
+) -> Audit:
+    """All audits, one after the other."""
     seeds = [None] * 7 if seed is None else as_sequence(seed).spawn(7)
     table, remarks = _sample_rows(frame, np.random.default_rng(seeds[0]))
     if dropped := options.pop("drop", ()):

@@ -15,6 +15,7 @@ from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_s
 
 if TYPE_CHECKING:
     from dipriv.ledger import Dataset
+    from dipriv.release.options import ReleaseOptions
     from dipriv.release.result import Release
 
 
@@ -107,22 +108,19 @@ def privatize(
         from dipriv._sinks import FolderSink
         from dipriv.sources.spark.files import SparkFiles
 
-        files, sink = (
-            SparkFiles.find(table, format_),
-            FolderSink.at(output, force=force, escape_formulas=escape_formulas),
-        )
+        files = SparkFiles.find(table, format_)
+        sink = FolderSink.at(output, force=force, escape_formulas=escape_formulas)
     else:
         from dipriv._sinks import FileSink
         from dipriv.sources.stream import open_file
 
         found = open_file(File.at(table, format_))
         sink = FileSink.at(output, format_, force=force, escape_formulas=escape_formulas)
-    declared = load_schema(schema)
     options = ReleaseOptions(
         epsilon,
         reference=reference,
         kernel=kernel,
-        schema=declared,
+        schema=load_schema(schema),
         keep=tuple(keep or ()),
         drop=tuple(drop or ()),
         holdout=holdout,
@@ -138,16 +136,15 @@ def privatize(
     )
     if engine == Engine.spark:
         found = files.open(options.keep)
+    for concern in options.concerns():
+        warn(f"Warning: {concern}")
     with Progress("reading", unit="rows", quiet=quiet) as bar:
         release = release_file(found, sink, options, sample=report is not None, progress=bar.update)
     written = release.written
     if written is not None and written.formulas and not escape_formulas:
         _warn_of_formulas(written.formulas)
-    if report is not None and written is not None and written.sample is not None:
-        from dipriv.report import compare, write_report
-
-        compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
-        write_report(compared, report)
+    if report is not None:
+        _write_report(release, options, report, output)
     account = None
     if isinstance(options.ledger, Ledger) and release.dataset is not None:
         account = options.ledger.dataset(release.dataset)
@@ -157,6 +154,23 @@ def privatize(
         _print_summary(release, output, report, account)
     if no_ledger and reference == "holdout" and not quiet:
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
+
+
+def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:
+    """A comparison of matching rows; if it fails, the release is complete all the same, and the error says so."""
+    from dipriv.report import compare, write_report
+    from dipriv.schema import Schema
+
+    written, schema = release.written, options.schema
+    if written is None or written.sample is None:
+        return
+    declared = schema if isinstance(schema, Schema) else None
+    try:
+        compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
+        write_report(compared, report)
+    except BaseException as error:
+        error.add_note(f"The release itself is complete: {output} is written, and ε = {options.epsilon:g} is spent.")
+        raise
 
 
 def _print_json(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:

@@ -57,6 +57,11 @@ def errors_exit_with(code: int) -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort):
         raise
+    except KeyboardInterrupt as error:
+        err.print("Interrupted.")
+        for note in getattr(error, "__notes__", ()):
+            err.print(plain(note))
+        sys.exit(130)
     except Exception as error:
         if os.environ.get("DIPRIV_DEBUG"):
             traceback.print_exc()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -285,6 +286,12 @@ class Ledger:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self  # one database, however often an estimator is cloned
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a ledger is not pickled: pass where it is, a path or a URL")
 
     def __repr__(self) -> str:
         return f"Ledger({self.url!r})"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from dipriv.errors import DiprivError
@@ -15,6 +16,8 @@ from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
 
 if TYPE_CHECKING:
     from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+
+_LOCK = Lock()
 
 
 def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
@@ -67,6 +70,24 @@ class LedgerSession:
         """Spend ε, before any output exists."""
         number = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
         return Receipt(guarantee.epsilon, self.ledger, number, self.name)
+
+
+@dataclass
+class TransformReceipts:
+    """Reservations of a fitted transformer: that of the fit covers one transform, each further one reserves anew."""
+
+    guarantee: Guarantee
+    """Of a further transform: with the ε of the rows' noise."""
+    session: LedgerSession | None = field(repr=False, default=None)
+    first: Receipt | None = None
+
+    def next(self) -> Receipt:
+        """A receipt of its own for each transform, also of several threads or generators."""
+        with _LOCK:
+            first, self.first = self.first, None
+        if first is not None:
+            return first
+        return Receipt(self.guarantee.epsilon) if self.session is None else self.session.reserve(self.guarantee)
 
 
 @dataclass

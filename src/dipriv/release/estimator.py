@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +15,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dipriv._random.bits import Seed, source
+from dipriv._random.streams import Stream
 from dipriv._tables import frames
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError
 from dipriv.release import local
+from dipriv.release.accounting import Receipt, TransformReceipts
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.make_guarantee import make_local_guarantee
 from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
-from dipriv.sources._fingerprint import fingerprint_of
+from dipriv.sources._fingerprint import Fingerprint, fingerprint_of
 from dipriv.sources.in_memory import DeferredSource
 
 if TYPE_CHECKING:
@@ -121,7 +124,9 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_ = release.schema
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        self._receipt, self._session = release.receipt, plan.session
+        self._keep, self._seed = tuple(options.keep), options.seed
+        again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon)
+        self._receipts = TransformReceipts(again, plan.session, release.receipt)
         self._fingerprint_key = os.urandom(32)
         self._reference_fingerprint = None if plan.origin.is_public else self._fingerprint(table)
         return self
@@ -150,7 +155,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {len(table.names)} features, but DIP is expecting {self.n_features_in_} features as input.",
                 "Pass the columns of fit; feature_names_in_ lists them.",
             )
-        check_names(self.keep, table.names, "keep")
+        check_names(self._keep, table.names, "keep")
         self.mechanism_.check(table)
         if table.names != tuple(self.feature_names_in_):
             raise InputError(
@@ -158,13 +163,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "Pass the columns of fit in the same order; feature_names_in_ lists them.",
             )
         if self._reference_fingerprint is not None and self._fingerprint(table) == self._reference_fingerprint:
-            raise DisclosureError(
-                "these are the rows that DIP was fitted on: the guarantee does not cover them.",
-                "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
-            )
+            raise _fitted_on("")
         receipt = self._next_receipt()
         with receipt.failing():
-            released = self.mechanism_.release(table, self.keep, source(self.seed).child("noise"))
+            released = self.mechanism_.release(table, self._keep, source(self._seed).child(Stream.NOISE))
             receipt.commit(table.rows)
         return released
 
@@ -189,11 +191,21 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "mechanism_")
         receipt = self._next_receipt()
         with receipt.failing():
-            n_rows = 0
-            for batch in self.mechanism_.release_batches(batches, self.keep, source(self.seed).child("noise")):
+            seen = Fingerprint(self._fingerprint_key, self.mechanism_.names)
+            bits, n_rows = source(self._seed).child(Stream.NOISE), 0
+            for batch in self.mechanism_.release_batches(self._seen_by(seen, batches), self._keep, bits):
                 n_rows += batch.num_rows
                 yield batch
+            if seen.digest() == self._reference_fingerprint:
+                raise _fitted_on(" Discard what was released.")
             receipt.commit(n_rows)
+
+    def _seen_by(self, fingerprint: Fingerprint, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            self.mechanism_.check(frames.read(batch))
+            if self._reference_fingerprint is not None:
+                fingerprint.update(batch.select(list(self.mechanism_.names)))
+            yield batch
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: with a private reference, a known distribution or a public table.
@@ -232,7 +244,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The names, in the order of `feature_names_in_`.
         """
         check_is_fitted(self, "mechanism_")
-        out = {*self.mechanism_.names, *self.keep}
+        out = {*self.mechanism_.names, *self._keep}
         return np.array([name for name in self.feature_names_in_ if name in out], dtype=object)
 
     def export_local(self, path: str | Path) -> None:
@@ -268,11 +280,23 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fingerprint(self, table: Table) -> bytes:
         return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key)
 
-    def _next_receipt(self) -> Any:
+    def _next_receipt(self) -> Receipt:
         """The reservation of `fit` for the first transform; a new one for each further transform."""
-        if self._receipt.is_open or self._session is None:
-            return self._receipt
-        return self._session.reserve(replace(self.guarantee_, epsilon=self.mechanism_.kernel.epsilon))
+        if self._receipts is None:
+            raise InputError(
+                "this transformer was pickled or copied, and cannot count a release in its ledger.", "Fit it again."
+            )
+        return self._receipts.next()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle has no connection to a ledger: a transformer that has one must be fitted again."""
+        state: dict[str, Any] = super().__getstate__()
+        receipts = state.get("_receipts")
+        return state if receipts is None or receipts.session is None else state | {"_receipts": None}
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """As scikit-learn shows it, without the password of a database."""
+        return re.sub(r"(://[^:@/\s]+):[^@/\s]+@", r"\1:***@", super().__repr__(N_CHAR_MAX))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -280,6 +304,13 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.non_deterministic = True
         return tags
+
+
+def _fitted_on(more: str) -> DisclosureError:
+    return DisclosureError(
+        "these are the rows that DIP was fitted on: the guarantee does not cover them." + more,
+        "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
+    )
 
 
 def as_table(X: Any) -> Table:

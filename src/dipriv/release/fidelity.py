@@ -12,6 +12,7 @@ from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Draws, source
+from dipriv._random.streams import Stream
 from dipriv.mechanism import decode
 from dipriv.references._models.distributions import ContinuousDistribution
 from dipriv.references._models.independent import Independent
@@ -129,9 +130,9 @@ def _drawn(fitted: FittedMechanism) -> tuple[list[ColumnValues], list[ColumnValu
     width = len(fitted.order)
     rows = int(np.clip(MAX_CELLS // width, MIN_ROWS, MAX_ROWS))
     bits = source(0)  # nothing private is drawn: the same numbers each time
-    true = Draws(bits.child("rows"), 0, rows)
+    true = Draws(bits.child(Stream.ROWS), 0, rows)
     u = np.stack([true.of_column(column).uniforms() for column in range(width)], axis=1)
-    released = fitted.kernel.perturb(u, Draws(bits.child("noise"), 0, rows))
+    released = fitted.kernel.perturb(u, Draws(bits.child(Stream.NOISE), 0, rows))
     reference = fitted.reference
     if isinstance(reference, GroupedBoxes):
         reference = reference.at(np.arange(rows) % (len(reference.boxes.starts) - 1))

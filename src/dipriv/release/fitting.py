@@ -19,6 +19,7 @@ from dipriv._base.jit import announce_compilation
 from dipriv._base.parallel import in_chunks
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits, Draws
+from dipriv._random.streams import Stream
 from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.fitted_columns import FittedColumn, declared_labels, fit_columns, refuse_nulls
 from dipriv._tables.frames import Column, Table, check_names, read
@@ -318,7 +319,7 @@ def fit(
     determined = spec.kinds(names)
     columns = fit_columns(facts, schema, determined, reference)
     codecs = [column.codec for column in columns]
-    order = _order_of_v(codecs, draw_order(_checked(spec.order, names), names, bits.child("order")))
+    order = _order_of_v(codecs, draw_order(_checked(spec.order, names), names, bits.child(Stream.ORDER)))
     of_v = [column.name for column in columns for _ in range(column.codec.dims)]
     chained = tuple(of_v[position] for position in order)
     lower = np.array([low for codec in codecs for low in codec.lower])[list(order)]
@@ -327,7 +328,7 @@ def fit(
     if reference is not None and isinstance(alone, LevelsCodec):
         counts = np.bincount(alone.to_states(columns[0].cells(reference)), minlength=alone.states)
     elif reference is not None:
-        draws = Draws(bits.child("reference"), 0, reference.rows)
+        draws = Draws(bits.child(Stream.REFERENCE), 0, reference.rows)
         v = encode(codecs, [column.cells(reference) for column in columns], draws)[:, order]
     by = spec.by if reference is not None else None
     if by is not None and reference is not None:

@@ -42,6 +42,8 @@ class Origin:
     held: int = 0
     released: int = 0
     split_by: str | None = None
+    learned_from: int = 0
+    """Rows of the hold-out within the contribution bound."""
 
     @property
     def is_public(self) -> bool:
@@ -118,7 +120,7 @@ def _reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> ReferenceF
     if spec.source != "private":
         return ReferenceFacts(source, description)
     if origin.held:
-        return ReferenceFacts(source, description, rows=origin.held)
+        return ReferenceFacts(source, description, rows=origin.learned_from)
     return ReferenceFacts(source, description, float(plan.reference_epsilon), plan.row_epsilon)
 
 

@@ -59,7 +59,7 @@ class OptionTypes(TypedDict, total=False):
     seed: Seed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleaseOptions:
     """The options of a release; the meaning of each option is that of `dipriv.privatize`.
 
@@ -85,7 +85,7 @@ class ReleaseOptions:
     target: str | None = None
     reference_share: float | None = None
     strict: bool = False
-    ledger: Ledger | str | Path | None = None
+    ledger: Ledger | str | Path | None = field(default=None, repr=False)
     dataset: str | None = None
     seed: Seed = None
 
@@ -196,19 +196,26 @@ class ReleaseOptions:
         check_names(schema, names, "the schema")
         return Schema({name: kind for name, kind in schema.items() if name in privatized})
 
-    def warn(self) -> None:
-        """Issue a `PrivacyWarning` for each option that takes protection away."""
+    def concerns(self) -> list[str]:
+        """What takes protection away, in words."""
+        found = []
         if self.seed is not None:
-            _warn("the release is seeded and NOT PRIVATE: anybody who knows the seed can remove the noise.")
+            found.append("the release is seeded and NOT PRIVATE: whoever knows the seed can undo the noise.")
         if self.keep:
-            _warn(f"columns passed through unprotected: {', '.join(map(repr, self.keep))}.")
+            found.append(f"columns passed through unprotected: {', '.join(map(repr, self.keep))}.")
         if self.epsilon > LARGE_EPSILON:
-            _warn(f"ε = {self.epsilon:g} is beyond {LARGE_EPSILON:g} and protects little.")
+            found.append(f"ε = {self.epsilon:g} is beyond {LARGE_EPSILON:g} and protects little.")
+        return found
+
+    def warn(self) -> None:
+        """Issue a `PrivacyWarning` for each concern."""
+        for text in self.concerns():
+            warnings.warn(text, PrivacyWarning, stacklevel=3)
 
     def _of_private_reference(self) -> dict[str, Any]:
         """The options that only a private reference has, where they are given."""
-        names = ("target", "reference_share", "strict")
-        return {name: getattr(self, name) for name in names if getattr(self, name) not in (None, False)}
+        given = {"target": self.target, "reference_share": self.reference_share, "strict": self.strict or None}
+        return {name: value for name, value in given.items() if value is not None}
 
     def _check_reference(self) -> None:
         given = list(self._of_private_reference())
@@ -250,6 +257,10 @@ class ReleaseOptions:
                 raise InputError(
                     f"{name} is given with a public table, where nothing is held out.", f"Leave {name} out."
                 )
+            if name == "holdout" and self.spec.source == "groups":
+                raise InputError(
+                    "holdout is given, but a reference per group holds out rows of each group.", "Leave holdout out."
+                )
             if self.spec.source == "nothing":
                 raise InputError(
                     f"{name} is given, but nothing is held out with this reference ({self.spec.describe()}).",
@@ -276,9 +287,10 @@ class ReleaseOptions:
             raise InputError("columns and drop are both given.", "Name the columns to release, or those to leave out.")
         if both := set(self.columns or ()) & set(self.keep):
             raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
+        if self.columns is not None and (both := set(self.columns) & set(self.keys)):
+            raise InputError(
+                f"column {min(both)!r} is in columns, but it decides which rows are selected.",
+                "Leave it out of columns, or pass it through with keep.",
+            )
         if both := set(self.drop) & {*self.keep, *self.keys}:
             raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, PrivacyWarning, stacklevel=4)

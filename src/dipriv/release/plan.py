@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from dipriv._base.jit import announce_compilation
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
+from dipriv._random.streams import Stream
 from dipriv._tables.frames import Table
 from dipriv._tables.identifiers import refuse_free_text
 from dipriv.errors import InputError, ReferenceDataError
@@ -26,7 +28,7 @@ from dipriv.release.fitting import FitPlan, plan_fit
 from dipriv.release.make_guarantee import Origin, make_guarantee
 from dipriv.release.options import DEFAULT_HOLDOUT, ReleaseOptions
 from dipriv.release.result import Release, ReleaseSecrets, RowCounts
-from dipriv.schema import Schema
+from dipriv.schema import Schema, without_values
 from dipriv.sources import read_table
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import CountableRows, ReleaseJob, Rows, RowSelection, RowSource, Scan
@@ -65,29 +67,40 @@ class Plan(Generic[Data]):
         or written for others. A failure on the way leaves ε spent.
         """
         receipt = Receipt(self.guarantee.epsilon)
-        if self.session is not None:
-            receipt = self.session.reserve(self.guarantee, output)
+        with closing(self._rows):
+            if self.session is not None:
+                receipt = self.session.reserve(self.guarantee, output)
+            with receipt.failing():
+                self._progress("learning", 0, self.row_counts.read)
+                mechanism = self.fit_plan.fit(self._learned_from, self._bits.child(Stream.FIT))
+                self._progress("learning", self.row_counts.read, self.row_counts.read)
         with receipt.failing():
-            try:
-                mechanism = self.fit_plan.fit(self._learned_from, self._bits.child("fit"))
-            finally:
-                self._rows.close()
-            job = ReleaseJob(
-                mechanism, tuple(self.options.keep), self._bits.child("noise"), self._selection, self._progress
+            noise = self._bits.child(Stream.NOISE)
+            job = ReleaseJob(mechanism, tuple(self.options.keep), noise, self._selection, self._progress)
+            release = Release(
+                self._rows.release(job),
+                self.guarantee,
+                self._publishable(mechanism.schema),
+                self.row_counts,
+                self.fit_plan.declared,
+                None if self.session is None else self.session.name,
+                _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
+                _receipt=receipt,
             )
-            data = self._rows.release(job)
-        release = Release(
-            data,
-            self.guarantee,
-            mechanism.schema,
-            self.row_counts,
-            self.fit_plan.declared,
-            None if self.session is None else self.session.name,
-            _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
-            _receipt=receipt,
-        )
-        release.settle()
+            if output is None:
+                release._settle()
         return release
+
+    def close(self) -> None:
+        """Give up a plan that is not run: remove what its passes left behind."""
+        self._rows.close()
+
+    def _publishable(self, schema: Schema) -> Schema:
+        """What each column was taken as; levels and atoms that were read from unprotected rows are left out."""
+        if self.origin.is_public:
+            return schema
+        declared = self.fit_plan.declared
+        return Schema({name: kind if name in declared else without_values(kind) for name, kind in schema.items()})
 
 
 def prepare(
@@ -107,6 +120,7 @@ def prepare(
     declared = options.declared(names, source.column_names)
     ledger = open_ledger(options.ledger)
     announce_compilation()
+    progress("reading", 0, None)
     rows = source.scan(
         Scan(
             names,
@@ -140,7 +154,7 @@ def prepare(
             rows=learned_from,
             reference=reference,
             disjoint=uses_holdout,
-            bits=bits.child("fit"),
+            bits=bits.child(Stream.FIT),
         )
         if spec.source != "private":
             fit_plan.fit(None, bits).check(rows.empty)
@@ -203,7 +217,7 @@ def _split(options: ReleaseOptions, session: LedgerSession | None, bits: Bits) -
     if session is not None and options.spec.source != "private":
         return session.split(options.holdout, options.split_by, DEFAULT_HOLDOUT)
     share = DEFAULT_HOLDOUT if options.holdout is None else options.holdout
-    return Split.new(share, options.split_by, bits.child("split"))
+    return Split.new(share, options.split_by, bits.child(Stream.SPLIT))
 
 
 def _check_sides(selection: RowSelection) -> None:
@@ -231,7 +245,7 @@ def _reference_rows(
         return None, read_table(options.public)
     if options.spec.source == "nothing":
         return None, None
-    reference = rows.empty if source.releases_later else rows.gather(selection)
+    reference = rows.gather(selection)
     refuse_free_text(reference, names, declared, options.keep)
     return None, reference
 
@@ -245,4 +259,4 @@ def _origin(source: RowSource[Any], options: ReleaseOptions, selection: RowSelec
     if source.releases_later and kind in ("groups", "holdout"):
         return Origin("fit")
     by = None if selection.split is None else selection.split.by
-    return Origin(kind, selection.n_held_out, selection.n_released, by)
+    return Origin(kind, selection.n_held_out, selection.n_released, by, selection.n_reference)

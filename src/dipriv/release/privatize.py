@@ -12,6 +12,7 @@ from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
+from dipriv.errors import InputError
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
 from dipriv.release.result import Release
@@ -153,7 +154,7 @@ def privatize(
 
 
 def privatize_file(
-    source: str | Path | RowSource[Any],
+    source: Any,
     output: str | Path,
     epsilon: float,
     *,
@@ -168,7 +169,7 @@ def privatize_file(
 
     Parameters
     ----------
-    source : a CSV, TSV, Parquet or Arrow file, or "-" for the standard input; or a source of rows.
+    source : a CSV, TSV, Parquet or Arrow file, or "-" for the standard input; or data as for `dipriv.privatize`.
     output : a file whose name ends in its format, or "-" for the standard output; a folder for Spark.
     epsilon, options : as for `dipriv.privatize`.
     format : the format of pipes and of files whose name does not end in one.
@@ -186,19 +187,22 @@ def privatize_file(
     InputError, SchemaError, ReferenceDataError, BudgetError, DisclosureError, LedgerError, SourceChangedError,
     StorageError : as for `dipriv.privatize`, and if the output cannot be written.
     """
-    from dipriv._sinks import FileSink
+    from dipriv._sinks import FileSink, FolderSink
     from dipriv.sources.files import File
     from dipriv.sources.stream import open_file
 
     checked = ReleaseOptions(epsilon, **options)
     checked.warn()
-    return release_file(
-        open_file(File.at(source, format)) if isinstance(source, str | Path) else source,
-        FileSink.at(output, format, force=force, escape_formulas=escape_formulas),
-        checked,
-        sample=sample,
-        progress=progress,
-    )
+    if isinstance(source, str | Path) and str(source) != "-" and Path(source).resolve() == Path(output).resolve():
+        raise InputError(f"source and output are the same file, {output}.", "Give the output a name of its own.")
+    is_file = isinstance(source, str | Path) and (str(source) == "-" or Path(source).is_file() or format is not None)
+    rows = open_file(File.at(source, format)) if is_file else open_source(source)
+    sink: FileSink | FolderSink
+    if rows.writes_folder:
+        sink = FolderSink.at(output, force=force, escape_formulas=escape_formulas)
+    else:
+        sink = FileSink.at(output, format, force=force, escape_formulas=escape_formulas)
+    return release_file(rows, sink, checked, sample=sample, progress=progress)
 
 
 def release_file(
@@ -214,7 +218,11 @@ def release_file(
 
     with shown(progress) as report:
         plan = prepare(source, options, report, sample=sample)
-        sink.check(plan.output_schema)
+        try:
+            sink.check(plan.output_schema)
+        except BaseException:
+            plan.close()
+            raise
         with sink:
             release = plan.run(sink.name)
             return replace(release, written=deliver(release, sink, sample=sample))

@@ -74,6 +74,11 @@ class ReleaseSecrets:
     _may_be_pickled: bool = False
 
     @property
+    def schema(self) -> Schema:
+        """What each column was taken as, with levels and atoms that were read from reference rows."""
+        return self.mechanism.schema
+
+    @property
     def released(self) -> Mask:
         """Marks the rows of an input in memory that were released."""
         selection = self._selection
@@ -133,7 +138,7 @@ class Release(Generic[Data]):
         """What was reserved for this release."""
         return Receipt(self.guarantee.epsilon) if self._receipt is None else self._receipt
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Commit the release in the ledger if its rows exist; rows that are computed later commit it themselves.
 
         Raises
@@ -147,6 +152,10 @@ class Release(Generic[Data]):
             data.notify(self._receipt.commit, self._receipt.fail)
         else:
             self._receipt.commit(self.n_rows)
+
+    def commit(self) -> None:
+        """Say in the ledger that the rows are written: for a Spark DataFrame that was written without `write`."""
+        self.receipt.commit(self.n_rows)
 
     @property
     def n_rows(self) -> int:

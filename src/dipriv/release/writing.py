@@ -32,6 +32,7 @@ def write_release(
         sink = FolderSink.at(path, force=force, escape_formulas=escape_formulas)
     else:
         sink = FileSink.at(path, format, force=force, escape_formulas=escape_formulas)
+        sink.check(release.data.schema if isinstance(release.data, ReleasedBatches) else _as_arrow(release.data).schema)
     with sink:
         return deliver(release, sink)
 
@@ -68,11 +69,23 @@ def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:
                 before.append(private.selected_rows().select(released.column_names).filter(picked))
                 after.append(released.filter(picked))
     else:
-        _write(sink, pa.Table.from_batches([frames.read(release.data).batch()]))
+        _write(sink, _as_arrow(release.data))
     formulas = dict(sink.formulas)
     sink.commit(sidecar_text(release, formulas, sink.escape_formulas))
-    pair = (pa.concat_tables(before), pa.concat_tables(after)) if sample else None
+    pair = (pa.concat_tables(before), pa.concat_tables(after)) if before else None
     return Written(sink.path, formulas, sink.escape_formulas, pair)
+
+
+def _as_arrow(data: Any) -> pa.Table:
+    """A dataframe as an Arrow table; refuses columns that Arrow has no type for."""
+    table = frames.read(data)
+    found = pa.Table.from_batches([table.batch()])
+    if lost := [name for name in table.names if name not in found.column_names]:
+        raise InputError(
+            f"column {lost[0]!r} has no Arrow type, and cannot be written.",
+            "Convert it before the release, or write release.data yourself.",
+        )
+    return found
 
 
 def _write(sink: FileSink, table: pa.Table) -> None:

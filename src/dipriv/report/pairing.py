@@ -117,7 +117,7 @@ def _origin(original: Table, released: Table, rows: Any) -> Rows | None:
     if origin.ndim != 1 or origin.dtype.kind not in "iu" or len(origin) != released.rows:
         raise InputError(
             f"rows has shape {origin.shape} and type {origin.dtype}; the release has {released.rows} rows.",
-            "Give one row number of the original for each released row: release.rows.",
+            "Give one row number of the original for each released row: release.secrets.row_positions.",
         )
     if len(origin) and not (origin.min() >= 0 and origin.max() < original.rows):
         raise InputError(

@@ -40,8 +40,8 @@ def compare(
     ----------
     original, released : pandas, polars or pyarrow tables; columns that only one has are named and left out.
     schema : what privatized columns were taken as (`release.schema`); for others it is inferred from the original.
-    rows : for each released row its row number in the original (`release.rows`); tables of equal length are taken to
-        have the same rows in the same order.
+    rows : for each released row its row number in the original (`release.secrets.row_positions`); tables of equal
+        length are taken to have the same rows in the same order.
     guarantee : the guarantee of the release, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.

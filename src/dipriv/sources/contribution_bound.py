@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dipriv._base.arrays import Mask
 from dipriv._random.bits import Bits
+from dipriv._random.streams import Stream
 from dipriv._tables.frames import Table
 from dipriv.errors import InputError
 from dipriv.sources.holdout import Split
@@ -60,5 +61,5 @@ def unit_keys(
     unit: ContributionBound, table: Table, bits: Bits, first: int = 0
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """A keyed number for each row's unit, and one for the row itself."""
-    keys = Split.new(by=unit.column, bits=bits.child("persons")).scores(table)
-    return keys, Split.new(bits=bits.child("rows of persons")).scores(table, first)
+    keys = Split.new(by=unit.column, bits=bits.child(Stream.PERSONS)).scores(table)
+    return keys, Split.new(bits=bits.child(Stream.ROWS_OF_PERSONS)).scores(table, first)

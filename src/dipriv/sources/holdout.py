@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import Mask
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv._random.bits import Bits, Draws, source
+from dipriv._random.streams import SplitLane
 from dipriv._tables.arrow import distinct_labels, group_codes
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import InputError, ReferenceDataError
@@ -29,7 +30,6 @@ from dipriv.errors import InputError, ReferenceDataError
 _KEY_BYTES = 32
 _MAX_VALUE = 10**15
 _MAX_FILE = 1 << 20
-_KEYED = 1  # the lane of row keys; positions have lane 0
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Split:
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
         whole, numbers = _whole_numbers(array)
         scores = np.empty(len(array), dtype=np.uint64)
-        scores[whole] = self._bits.blocks_at(_KEYED, numbers[whole])[:, 0]
+        scores[whole] = self._bits.blocks_at(SplitLane.KEYS, numbers[whole])[:, 0]
         if not whole.all():
             texts = [_written(value) for value in array.filter(pa.array(~whole)).to_pylist()]
             digests = [hashlib.blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts]

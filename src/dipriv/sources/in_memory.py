@@ -32,6 +32,7 @@ class TableSource:
     name: str = "the table"
     limits: Mapping[str, str] = field(repr=False, default_factory=dict)
     types_are_inferred: bool = False
+    writes_folder: bool = False
     suggested_dataset: str | None = None
     releases_later: bool = False
 
@@ -55,6 +56,7 @@ class TableSource:
         for name in request.privatized:
             if table.column(name).storage.family != "label":
                 table.all_cells(name)  # refuses infinities now, before ε is spent
+        request.progress("reading", table.rows, table.rows)
         return TableRows(table, fingerprint)
 
 
@@ -124,6 +126,10 @@ class TableRows:
 
 class DeferredRows(TableRows):
     """Rows to fit on; `release` gives the job itself, to be applied to other tables."""
+
+    def gather(self, selection: RowSelection) -> Table:
+        """All rows are reference rows."""
+        return self.table
 
     def release(self, job: ReleaseJob) -> ReleaseJob:
         return replace(job)

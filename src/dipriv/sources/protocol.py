@@ -267,6 +267,11 @@ class RowSource(Protocol[Data_co]):
         ...
 
     @property
+    def writes_folder(self) -> bool:
+        """Whether released rows are written as a folder of files rather than as one file."""
+        ...
+
+    @property
     def suggested_dataset(self) -> str | None:
         """A name for the data set in the ledger."""
         ...

@@ -74,6 +74,7 @@ class StreamSource:
     rows: Batches
     types_are_inferred: bool = False
     suggested_dataset: str | None = None
+    writes_folder: bool = False
     releases_later: bool = False
     limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
 
@@ -204,8 +205,10 @@ class StreamedRows:
 
     def released_pairs(self, job: ReleaseJob) -> Iterator[tuple[Table, pa.Table]]:
         """Selected rows and what they are released as, block by block."""
-        number = 0
+        number, process = 0, os.getpid()
         for _, some in self._selected(job.selection.released_rows, "releasing"):
+            if os.getpid() != process:
+                raise _forked()
             yield some, job.mechanism.release(some, job.keep, job.noise, first=number)
             number += some.rows
 
@@ -262,10 +265,7 @@ class ReleasedBatches:
     def pairs(self) -> Iterator[tuple[Table, pa.Table]]:
         """(selected rows, released rows), block by block: the first of each is private."""
         if os.getpid() != self._process:
-            raise InputError(
-                "this release was made by another process, whose noise is not known here.",
-                "Read it where it was made: noise drawn anew would be a second release, with its own ε.",
-            )
+            raise _forked()
         yield from self._rows.released_pairs(self._job)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -287,6 +287,13 @@ class ReleasedBatches:
 
     def __repr__(self) -> str:
         return f"ReleasedBatches({self.n_rows} rows, {len(self.schema)} columns)"
+
+
+def _forked() -> InputError:
+    return InputError(
+        "this release was made by another process, whose noise is not known here.",
+        "Read it where it was made: noise drawn anew would be a second release, with its own ε.",
+    )
 
 
 def _blocks(rows: Batches, names: Sequence[str]) -> Iterator[pa.Table]:

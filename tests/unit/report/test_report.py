@@ -678,4 +678,4 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(
     refused(dipriv.StorageError, "report.html", "No space left", call=lambda: write_report(small, path))
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old"
-    refused(dipriv.InputError, "No such file", call=lambda: write_report(small, tmp_path / "none" / "report.html"))
+    refused(dipriv.StorageError, "No such file", call=lambda: write_report(small, tmp_path / "none" / "report.html"))

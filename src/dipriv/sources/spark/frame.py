@@ -77,6 +77,7 @@ class SparkSource:
     name: str = "the DataFrame"
     types_are_inferred: bool = False
     suggested_dataset: str | None = None
+    writes_folder: bool = True
     releases_later: bool = False
     limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
 
@@ -111,7 +112,9 @@ class SparkSource:
         """
         empty = _empty(self.frame, {*request.used})
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
-        return SparkRows.read(used, empty, request)
+        rows = SparkRows.read(used, empty, request)
+        request.progress("reading", rows.n_rows, rows.n_rows)
+        return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dipriv.errors import InputError
+from dipriv.errors import InputError, MissingDependencyError
 
 
 def open_session(**settings: str) -> Any:
@@ -18,7 +18,7 @@ def open_session(**settings: str) -> Any:
     Names of settings have _ for the dot: spark_master="local[2]".
     """
     if find_spec("pyspark") is None:
-        raise InputError("Spark is not installed.", 'Install it: pip install "dipriv[spark]".')
+        raise MissingDependencyError("Spark is not installed.", 'Install it: pip install "dipriv[spark]".')
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
