@@ -109,7 +109,7 @@ def test_options_without_effect_are_refused() -> None:
         {"public": FRAME, "reference_share": 0.0},
     ):
         with pytest.raises(InputError):
-            dipriv.privatize(FRAME, 1.0, **options)  # type: ignore[arg-type]
+            dipriv.privatize(FRAME, 1.0, **options)
     with pytest.raises(InputError, match="escape_formulas"):
         dipriv.privatize_file(TABLE, "-", 1.0, format="parquet", escape_formulas=True)
 
@@ -132,7 +132,8 @@ def test_a_commit_that_fails_says_that_epsilon_is_spent(ledger: Ledger, monkeypa
 
 
 def test_columns_that_cannot_be_written_are_refused_and_the_release_is_not_lost(tmp_path: Path) -> None:
-    frame = FRAME.assign(odd=[object()] * ROWS)
+    things: Any = [object()] * ROWS
+    frame = FRAME.assign(odd=things)
     release = dipriv.privatize(frame, 1.0, keep=["odd"])
     with pytest.raises(InputError, match="'odd' has no Arrow type"):
         release.write(tmp_path / "out.csv")
