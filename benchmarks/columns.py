@@ -12,8 +12,8 @@ import pyarrow as pa
 
 import dipriv
 from benchmarks.measure import side_by_side
-from dipriv.kernels import noisy_uniform_cdf
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
+from dipriv.kernels.noisy_uniform import noisy_uniform_cdf
 
 ROWS = 25_000_000
 FALLBACK_COUNTS = {0.5: 16, 1.0: 31, 1.5: 16, 2.0: 66, 2.5: 51, 3.0: 196, 3.5: 127, 4.0: 266, 4.5: 88, 5.0: 144}

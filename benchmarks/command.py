@@ -16,7 +16,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from benchmarks.files import peak_memory
-from dipriv.files import Sink, Source
+from dipriv._sinks import FileSink
+from dipriv.sources.files import File, FileBatches
 
 ROWS, BATCH = 10_000_000, 500_000
 
@@ -71,10 +72,11 @@ def write(path: Path) -> None:
 
 def copy(source: str, target: str) -> None:
     """Read and write with pyarrow, batch by batch."""
-    with Sink.open(target, force=True) as sink:
-        for batch in Source.open(source).batches():
+    with FileSink.at(target, force=True) as sink:
+        rows = FileBatches.of(File.at(source))
+        for batch in rows.batches(rows.schema.names):
             sink.write(batch)
-        sink.publish()
+        sink.commit()
 
 
 def privatize(source: str, target: str) -> None:

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import side_by_side
-from dipriv.codecs import Cells, LevelsCodec
-from dipriv.kernels import ColumnsKernel, Kernel, KernelRecipe, Laplace, Margin, Optimal, OptimalJoint
-from dipriv.kernels.margins import equal_parts
+from dipriv._base.columns import ColumnValues
+from dipriv._base.coordinates import UniformCoordinate, equal_parts
+from dipriv._random.bits import Draws, source
+from dipriv.codecs.levels import LevelsCodec
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalJoint
+from dipriv.kernels._per_column.kernel import ColumnsKernel
 from dipriv.mechanism import Levels
-from dipriv.randomness import Draws, source
 
 ROWS, ROUNDS = 2_000_000, 4
-RECIPES: dict[str, KernelRecipe] = {"optimal": Optimal(), "laplace (the paper's)": Laplace()}
+RECIPES: dict[str, KernelSpec] = {"optimal": Optimal(), "laplace (the paper's)": Laplace()}
 
 
 def run() -> dict[str, Any]:
@@ -47,13 +49,13 @@ def _discrete() -> dict[str, float]:
     """Ten levels by their transition matrices."""
     pi = np.array([16, 31, 16, 66, 51, 196, 127, 266, 88, 144], dtype=np.float64)
     levels = np.arange(1, 11) / 2
-    margin = Margin("rating", pi / pi.sum(), levels)
+    margin = UniformCoordinate("rating", pi / pi.sum(), levels)
     values = np.random.default_rng(1).choice(levels, ROWS, p=pi / pi.sum())
     bits, codec = source(None), LevelsCodec(levels)
 
-    def release(recipe: KernelRecipe) -> Callable[[], object]:
+    def release(recipe: KernelSpec) -> Callable[[], object]:
         mechanism = Levels(codec, recipe.build(1.0, ["rating"], [margin]).on_levels(pi / pi.sum()))
-        return lambda: mechanism.privatize([Cells(values)], bits)
+        return lambda: mechanism.privatize([ColumnValues(values)], bits)
 
     return side_by_side({name: release(recipe) for name, recipe in RECIPES.items()}, rounds=ROUNDS)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import side_by_side
-from dipriv.kernels.discrete_laplace import discrete_laplace
-from dipriv.randomness import Draws, source
+from dipriv._random.bits import Draws, source
+from dipriv._random.discrete_laplace import discrete_laplace
 
 OURS, THEIRS, ONE_BY_ONE = 1 << 20, 20_000, 20_000
 
@@ -44,7 +44,7 @@ def _diffprivlib_laplace() -> Any:
     """Its mechanism alone: the whole package imports models that need an older scikit-learn."""
     package = importlib.util.find_spec("diffprivlib")
     if package is None or package.submodule_search_locations is None:
-        raise ModuleNotFoundError("diffprivlib is not installed; install dipriv[bench]")
+        raise ModuleNotFoundError("diffprivlib is not installed; pip install -r benchmarks/requirements.txt")
     bare = types.ModuleType("diffprivlib")
     bare.__path__ = list(package.submodule_search_locations)
     sys.modules["diffprivlib"] = bare

@@ -13,7 +13,7 @@ from benchmarks import doubling
 from benchmarks.measure import side_by_side
 
 ROWS = [10_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000]
-SMALLEST = 100_000
+MIN_FITTED_ROWS = 100_000
 SECONDS_EACH = 3.0
 COLUMNS = [1, 2, 5, 10, 20, 50, 100]
 ROWS_FOR_COLUMNS = 100_000
@@ -27,7 +27,7 @@ def run() -> dict[str, Any]:
     ten = _seconds(rng.normal(size=(10, 1_000_000)))
     return {
         "seconds by rows": by_rows,
-        "exponent in rows, 1e5 to 1e7": _exponent({n: s for n, s in by_rows.items() if int(n) >= SMALLEST}),
+        "exponent in rows, 1e5 to 1e7": _exponent({n: s for n, s in by_rows.items() if int(n) >= MIN_FITTED_ROWS}),
         "cost of doubling the rows, 1e5 to 1e7": doubling.run(),
         "seconds by columns": by_columns,
         "exponent in columns": _exponent(by_columns),

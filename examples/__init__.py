@@ -1,0 +1,1 @@
+"""Worked examples of dipriv; each runs with `python -m examples.NAME`. See README.md."""

@@ -1,6 +1,6 @@
 """Privacy where the data is: each client privatizes its own record, and a collector rebuilds the distribution.
 
-    python examples/clients.py --clients 100000
+    python -m examples.clients --clients 100000
 
 A pilot group of the 1974 survey `fair` (statsmodels) gives a private reference, which is exported. Clients come from
 the other half of the survey, and not evenly: the strongly religious take part four times as often, which the reference
@@ -20,13 +20,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 import dipriv
-from dipriv.demo import load
-from dipriv.local import Local
-from dipriv.randomness import FloatArray
-from dipriv.references import Private
+from examples.demo import load
+
+FloatArray = npt.NDArray[np.float64]
 
 ANSWERS = tuple(f"religious {level}, marriage {rated}" for level in (1, 2, 3, 4) for rated in ("very good", "less"))
 STRONGLY = np.array([answer.startswith("religious 4") for answer in ANSWERS])
@@ -34,21 +34,22 @@ PILOT_EPSILON, CLIENT_EPSILON = 1.0, 2.0
 COPIES, ROUNDS = 200_000, 500
 
 
-def export_reference(pilot: pd.DataFrame, path: Path, rng: int | None = None) -> None:
+def export_reference(pilot: pd.DataFrame, path: Path, seed: int | None = None) -> None:
     """The keeper of the pilot: what is learned costs its people ε = 1; each client's record will cost ε = 2."""
     share = PILOT_EPSILON / (PILOT_EPSILON + CLIENT_EPSILON)
     schema = {"answer": dipriv.Categorical(levels=ANSWERS)}
-    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=Private(reference_share=share), schema=schema, rng=rng)
+    reference = dipriv.references.Private(reference_share=share)
+    dip = dipriv.DIP(PILOT_EPSILON + CLIENT_EPSILON, reference=reference, schema=schema, seed=seed)
     dip.fit(pilot).export_local(path)
 
 
 def send(path: Path, answers: pd.Series) -> pd.DataFrame:
     """The clients, one after the other: a record leaves with noise that is drawn where it is."""
-    local = dipriv.local.load(path)
+    local = dipriv.load_local(path)
     return pd.DataFrame([local.privatize({"answer": answer}) for answer in answers])
 
 
-def channel_of(local: Local) -> FloatArray:
+def channel_of(local: dipriv.LocalReference) -> FloatArray:
     """What becomes of each answer, row by row: the shares of what is released for many copies of it."""
     return np.stack([shares_of(local.privatize(pd.DataFrame({"answer": [answer] * COPIES}))) for answer in ANSWERS])
 
@@ -90,7 +91,7 @@ def run(clients: int) -> dict[str, FloatArray]:
         path = Path(folder) / "reference.dipriv"
         export_reference(pilot, path)
         received = send(path, people["answer"])
-        local = dipriv.local.load(path)
+        local = dipriv.load_local(path)
     print(local.guarantee)
     found = rebuild(channel_of(local), received)
     return {

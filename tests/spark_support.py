@@ -11,22 +11,24 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dipriv.engines.spark_session import open_session
+from benchmarks.scale.java import use_small_java
 from dipriv.errors import InputError
+from dipriv.sources.spark.session import open_session
 
-MOST_RESULT_BYTES = 2 << 20
+MAX_RESULT_BYTES = 2 << 20
 """No job may send more than that to the driver: it holds the reference, never the table."""
 
 
 def session(log: Path) -> Iterator[Any]:
     """A session on two cores that tries a task four times, and writes an event log."""
     before = os.environ.get("JAVA_HOME")
+    use_small_java()
     try:
         started = open_session(
             spark_master="local[2,4]",
             spark_ui_enabled="false",
             spark_sql_shuffle_partitions="2",
-            spark_driver_maxResultSize=str(MOST_RESULT_BYTES),
+            spark_driver_maxResultSize=str(MAX_RESULT_BYTES),
             spark_sql_session_timeZone="America/New_York",
             spark_eventLog_enabled="true",
             spark_eventLog_compress="false",

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv.randomness import Bits, Draws, FloatArray, source
+from dipriv._base.arrays import FloatArray
+from dipriv._random.bits import Bits, Draws, source
 
 ALARM = 1e-6
 """The chance that a statistical test fails although the code is right."""

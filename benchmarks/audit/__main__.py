@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.audit import attacks, bounds, fuzz, judges, page
+from benchmarks.audit import attacks, bounds, fuzz, judges
 from benchmarks.audit.setting import Setting, say
 from benchmarks.measure import cores
-from dipriv.experiments.runner import whole_file
+from research import pages
+from research.files import whole_file
+from research.pages import DOCS
 
-DOCS = Path(__file__).parents[2] / "docs"
 PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "bounds": bounds.run,
     "attacks": attacks.run,
@@ -42,7 +43,7 @@ def main() -> None:
         parser.error("a trial does not belong on record: name another folder with --out")
     (asked.out / "audit").mkdir(parents=True, exist_ok=True)
     failed = [name for name in asked.parts or PARTS if name != "page" and not measure(name, setting, asked.out)]
-    write_page(asked.out)
+    pages.write("audit", asked.out)
     if failed:
         raise SystemExit(f"not measured: {', '.join(failed)}")
 
@@ -69,14 +70,6 @@ def measure(name: str, setting: Setting, out: Path) -> bool:
         written.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     say(f"{name}: on record after {found['minutes']:.1f} minutes")
     return True
-
-
-def write_page(out: Path) -> None:
-    """audit.md, from the files that are there."""
-    files = {name: out / "audit" / f"{name}.json" for name in page.SECTIONS}
-    found = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
-    with whole_file(out / "audit.md") as written:
-        written.write_text(page.render(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from benchmarks.audit.setting import Setting, say
 from benchmarks.quality import adult, bank
-from dipriv.audit.attack_scene import stage
-from dipriv.audit.attacks import attack_all
-from dipriv.audit.published import publisher
-from dipriv.audit.results import Attack
+from dipriv.auditing.attacks.run import run_attacks
+from dipriv.auditing.attacks.setup import set_up
+from dipriv.auditing.procedure import Privatize
+from dipriv.auditing.results import AttackResult
 
 EPSILON, CONFIDENCE, SEED = 1.0, 0.95, 1
 WAYS: dict[str, dict[str, Any]] = {
@@ -29,14 +29,14 @@ def run(setting: Setting) -> dict[str, Any]:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         found[name] = {"rows": table.num_rows, "columns": table.num_columns, "ways": {}}
         for way, options in WAYS.items():
-            scene = stage(table, publisher(EPSILON, **{"schema": schema, **options}), SEED)
-            attacks = attack_all(scene, EPSILON, confidence=CONFIDENCE, rng=SEED)
-            found[name]["ways"][way] = [told(attack) for attack in attacks]
+            setup = set_up(table, Privatize(EPSILON, {"schema": schema, **options}), SEED)
+            attacks = run_attacks(setup, EPSILON, confidence=CONFIDENCE, seed=SEED)
+            found[name]["ways"][way] = [as_record(attack) for attack in attacks]
             say(f"attacks: {name}, {way}: {len(attacks)}")
     return {"epsilon": EPSILON, "confidence": CONFIDENCE, "seeds": [SEED], "tables": found}
 
 
-def told(attack: Attack) -> dict[str, Any]:
+def as_record(attack: AttackResult) -> dict[str, Any]:
     """An attack as plain data."""
     rates = {"people": attack.targets.value, "control": attack.control.value}
-    return {**attack.to_json(), **rates}
+    return {**attack.to_dict(), **rates}

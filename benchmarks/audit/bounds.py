@@ -10,12 +10,12 @@ import pyarrow as pa
 from scipy import stats
 
 from benchmarks.audit.setting import Setting, say
-from dipriv.audit.doors import audit_doors
-from dipriv.audit.mechanism import audit_rows
-from dipriv.audit.one_run import audit_release
-from dipriv.audit.published import publisher
-from dipriv.audit.standard import KERNELS, measure, one_column, several_columns
+from dipriv.auditing.mechanism import audit_rows
+from dipriv.auditing.one_run import audit_release
+from dipriv.auditing.primitives import audit_primitives
+from dipriv.auditing.procedure import Privatize
 from dipriv.references import Known
+from research.audit_standard import KERNELS, measure, most_by_chance, one_column, several_columns
 
 EPSILONS = (0.5, 1.0, 2.0)
 SEED, CONFIDENCE = 1, 0.95
@@ -30,12 +30,12 @@ def run(setting: Setting) -> dict[str, Any]:
     found: dict[str, Any] = {"confidence": CONFIDENCE, "draws": draws, "seeds": [SEED]}
     for name, made in (("one column", one_column()), ("several columns", several_columns(3))):
         found[name] = []
-        for one in measure(made, EPSILONS, draws=draws, confidence=CONFIDENCE, rng=SEED):
+        for one in measure(made, EPSILONS, draws=draws, confidence=CONFIDENCE, seed=SEED):
             found[name].append(asdict(one))
             say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
     found["repeated"] = [_repeated(kernel, epsilon, audits) for kernel in KERNELS for epsilon in EPSILONS]
-    doors = (audit_doors(epsilon, draws=draws, confidence=CONFIDENCE, rng=SEED) for epsilon in EPSILONS)
-    found["doors"] = [asdict(bound) for both in doors for bound in both]
+    measured = (audit_primitives(epsilon, draws=draws, confidence=CONFIDENCE, seed=SEED) for epsilon in EPSILONS)
+    found["measurements"] = [asdict(bound) for both in measured for bound in both]
     found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
     return found
 
@@ -44,7 +44,7 @@ def _repeated(kernel: str, epsilon: float, audits: int) -> dict[str, Any]:
     """The same audit again and again, each with draws of its own: how often is a true claim refuted?"""
     fitted = one_column()["continuous, uniform"](KERNELS[kernel], epsilon)
     lower = [
-        audit_rows(fitted, epsilon, draws=REPEATED_DRAWS, confidence=STRICT, rng=1000 + number).lower
+        audit_rows(fitted, epsilon, draws=REPEATED_DRAWS, confidence=STRICT, seed=1000 + number).lower
         for number in range(audits)
     ]
     above = sum(bound > epsilon for bound in lower)
@@ -56,7 +56,7 @@ def _repeated(kernel: str, epsilon: float, audits: int) -> dict[str, Any]:
         "confidence": STRICT,
         "draws": REPEATED_DRAWS,
         "above": above,
-        "above by chance at most": int(stats.binom.isf(0.001, audits, 1 - STRICT)),
+        "above by chance at most": most_by_chance(audits, STRICT),
         "lowest": min(lower),
         "mean": float(np.mean(lower)),
         "highest": max(lower),
@@ -77,8 +77,8 @@ def _canaries(rows: int) -> list[dict[str, Any]]:
     found = []
     for way, (rows_of, options) in ways.items():
         for kernel in KERNELS:
-            publish = publisher(1.0, kernel=kernel, **options)
-            for bound in audit_release(publish, rows_of, 1.0, confidence=CONFIDENCE, rng=SEED):
+            release = Privatize(1.0, {"kernel": kernel, **options})
+            for bound in audit_release(release, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
                 found.append({"way": way, "kernel": kernel, **asdict(bound)})
                 say(f"bounds: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
     return found

@@ -155,10 +155,10 @@ def write(name: str, seed: int, asked: argparse.Namespace) -> Iterator[Case]:
 
 def releases(subject: Subject, training: pd.DataFrame, book: peers.Codebook, seed: int) -> Iterator[Made]:
     """Ours, the paper's hold-out as a warning, the peers', and a copy that every judge should catch."""
-    yield Made("dipriv", ONE_ROW, dipriv.privatize(training, EPSILON, schema=dict(subject.schema), rng=seed).data)
-    held = dipriv.privatize(training, EPSILON, reference="holdout", rng=seed)
-    yield Made("dipriv hold-out, released rows", ONE_ROW, held.data, training[held.released])
-    yield Made("dipriv hold-out, held-out rows", NONE, held.data, training[~held.released])
+    yield Made("dipriv", ONE_ROW, dipriv.privatize(training, EPSILON, schema=dict(subject.schema), seed=seed).data)
+    held = dipriv.privatize(training, EPSILON, reference="holdout", seed=seed)
+    yield Made("dipriv hold-out, released rows", ONE_ROW, held.data, training[held.secrets.released])
+    yield Made("dipriv hold-out, held-out rows", NONE, held.data, training[~held.secrets.released])
     for algorithm in () if peers.lacking() else subject.algorithms:
         try:
             made = peers.synthesize(training, book, algorithm, PEER_EPSILON, seed)

@@ -1,4 +1,4 @@
-"""Hostile files: `python -m benchmarks.fuzz` with a million cases, then guided by coverage where atheris installs."""
+"""Hostile files: `python -m fuzz` with a million cases, then guided by coverage where atheris installs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.audit.setting import Setting
-from benchmarks.fuzz import targets
+from fuzz import targets
 
 CASES, GUIDED_RUNS = 1_000_000, 20_000
 READERS = tuple(name for name in targets.NAMES if name != "privatize")
@@ -34,7 +34,7 @@ def run(setting: Setting) -> dict[str, Any]:
 def _fuzz(*options: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "fuzz.json"
-        done = subprocess.run([sys.executable, "-m", "benchmarks.fuzz", *options, "--out", str(out)], check=False)
+        done = subprocess.run([sys.executable, "-m", "fuzz", *options, "--out", str(out)], check=False)
         if not out.exists():
             raise RuntimeError(f"no record of fuzzing; exit code {done.returncode}")
         found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))

@@ -9,24 +9,27 @@ import os
 import platform
 import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import cores
-from benchmarks.quality import adult, bank, edges, movielens, page, peers, salary, sdnist, shares, verbatim
+from benchmarks.quality import adult, bank, edges, figures, movielens, peers, salary, sdnist, shares, verbatim
 from benchmarks.quality.contest import Setting, say, warm_up
-from dipriv.experiments.runner import whole_file
+from research import pages
+from research.files import whole_file
+from research.pages import DOCS
 
-DOCS = Path(__file__).parents[2] / "docs"
-PARTS: dict[str, page.Part] = {
-    "bank": bank,
-    "salary": salary,
-    "adult": adult,
-    "sdnist": sdnist,
-    "movielens": movielens,
-    "verbatim": verbatim,
-    "edges": edges,
-    "shares": shares,
+PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
+    "bank": bank.run,
+    "salary": salary.run,
+    "adult": adult.run,
+    "sdnist": sdnist.run,
+    "movielens": movielens.run,
+    "verbatim": verbatim.run,
+    "edges": edges.run,
+    "shares": shares.run,
 }
 PACKAGES = ("dipriv", "numpy", "pandas", "polars", "opendp", "mbi", "jax", "sdmetrics")
 
@@ -54,7 +57,7 @@ def measure(name: str, setting: Setting, out: Path) -> bool:
     """One part: run, merge into the record, write the page and the figures; a part that fails leaves all as it was."""
     start = time.perf_counter()
     try:
-        result = PARTS[name].run(setting)
+        result = PARTS[name](setting)
     except Exception:
         say(f"{name}: {traceback.format_exc()}")
         return False
@@ -70,13 +73,10 @@ def measure(name: str, setting: Setting, out: Path) -> bool:
     record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     record = {part: (record | {name: result})[part] for part in PARTS if part in record or part == name}
     out.mkdir(parents=True, exist_ok=True)
-    for path, text in (
-        (file, json.dumps(record, indent=1) + "\n"),
-        (out / "private-reference.md", page.render(record, PARTS)),
-    ):
-        with whole_file(path) as written:
-            written.write_text(text, encoding="utf-8")
-    page.draw(record, out / "images")
+    with whole_file(file) as written:
+        written.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    pages.write("private-reference", out)
+    figures.draw(record, out / "images")
     say(f"{name}: on record after {result['minutes']:.1f} minutes")
     return True
 

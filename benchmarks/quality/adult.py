@@ -8,13 +8,11 @@ from typing import Any
 import pandas as pd
 
 import dipriv
-from benchmarks.quality import page, peers
+from benchmarks.quality import peers
 from benchmarks.quality.contest import ONE_ROW, SAME, Method, Setting, contest, ours
-from dipriv.experiments.data import data_file
+from research.data import data_file
 
 SEEDS, PEER_RUNS = 3, 1
-TARGETS = {"overall": 0.95, "pair trends": 0.92}
-SCORES = ("overall", "column shapes", "pair trends", "all pairs")
 BINS = {
     "age": peers.Bins(tuple(range(17, 92))),
     "capital_gain": peers.Bins((0, 1, 1000, 2000, 3000, 4000, 5000, 7500, 10000, 15000, 20000, 50000, 99999, 100000)),
@@ -77,48 +75,3 @@ def run(setting: Setting) -> dict[str, Any]:
     ]
     found = contest("adult", methods, lambda made: quality(frame, made.reset_index(drop=True)), setting)
     return {"rows": len(frame), "columns": frame.shape[1], "methods": found}
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """Targets beside what was measured."""
-    methods = result.get("methods", {})
-    mine, theirs = (methods.get(label, {}) for label in ("dipriv", "OpenDP MST"))
-    return [
-        page.Goal(
-            f"SDMetrics, {name}",
-            page.mean(mine.get(name), ".3f"),
-            page.verdict(mine.get(name), target, ">="),
-            f"MST: {page.mean(theirs.get(name), '.3f')}",
-        )
-        for name, target in TARGETS.items()
-    ]
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    if "left out" in result:
-        return f"## Adult: shapes and pairs\n\nLeft out: {result['left out']}.\n"
-    lines = [
-        [
-            page.named(label, found),
-            *(page.mean(found.get(name), ".3f") for name in SCORES),
-            page.median(found["seconds"]),
-            str(len(found["seconds"])),
-            found["promise"],
-        ]
-        for label, found in result["methods"].items()
-    ]
-    head = ["", *SCORES, "seconds, median", "runs", "promise"]
-    return f"""## Adult: shapes and pairs
-
-{result["rows"]:,} rows, {result["columns"]} columns, without the survey weight. SDMetrics' QualityReport: 1 is perfect.
-It counts the pairs that are strong in the original; "all pairs" counts every pair. It cuts the range of each table's
-numbers into ten on its own, so a largest value that differs shifts all bins and costs much: without declared ranges,
-which nobody can know exactly under differential privacy, the score is mostly about that. So dipriv is shown with the
-ranges of the survey's codebook declared, as the peer has them, and without. Peers get ages by the year,
-hours in {BINS["hours_per_week"].size} bins, gains and losses in {BINS["capital_gain"].size} and
-{BINS["capital_loss"].size} (zero apart), over the true ranges. The rows drawn again with replacement show what sampling
-error alone costs.
-
-{page.table(head, lines)}
-"""

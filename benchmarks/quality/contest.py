@@ -51,7 +51,7 @@ def ours(frame: Any, setting: Setting, target: str | None = None, schema: Any = 
     if target is not None and setting.reference == "private":
         reference = Private(target=target)
     return lambda seed: (
-        dipriv.privatize(frame, 1.0, reference=reference, kernel="laplace", schema=schema, rng=seed).data
+        dipriv.privatize(frame, 1.0, reference=reference, kernel="laplace", schema=schema, seed=seed).data
     )
 
 

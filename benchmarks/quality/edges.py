@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.quality import page
-from benchmarks.quality.contest import ONE_ROW, Setting, ours, say
+from benchmarks.quality.contest import Setting, ours, say
 from benchmarks.quality.measures import ks, total_variation
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
 
 N, LABELS_N, LABELS, WIDE_N, WIDE, SMALL_N = 100_000, 200_000, 10_000, 10_000, 100, 500
 WIDENED = 4.0
@@ -91,31 +90,3 @@ def _numbers(column: pa.ChunkedArray) -> FloatArray:
     if pa.types.is_temporal(column.type):
         column = column.cast(whole[column.type.bit_width])
     return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """All must come out, and finite."""
-    good = [found.get("finite", False) for found in result["tables"].values()]
-    return [page.Goal("tables released and finite", f"{sum(good)} of {len(good)}", f"all ({page.met(all(good))})")]
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    lines = []
-    for name, found in result["tables"].items():
-        size = f"{found['rows']:,} x {found['columns']}"
-        if "failed" in found:
-            lines.append([name, size, f"fails: {found['failed']}", "", "", ""])
-            continue
-        finite = "yes" if found["finite"] else "**no**"
-        outside = f"{100 * found['outside']:.2g}%"
-        lines.append([name, size, finite, outside, f"{found['distance']:.4f}", page.time(found["seconds"])])
-    head = ["table", "released", "finite", "outside", "distance", "seconds"]
-    return f"""## Edges: tables that break things
-
-Generated, one seed, nothing declared, {ONE_ROW}. Outside: the share of values outside the true range widened
-{WIDENED:g} times about its middle, or of labels that the table does not hold. Distance: Kolmogorov-Smirnov, or total
-variation for labels and nulls, mean over the columns.
-
-{page.table(head, lines)}
-"""

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import hypergeom
 
-from dipriv.experiments import bank
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
+from research.experiments import bank
 
 RANK_BINS = 20
 Triple = tuple[str, str, str]

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.quality import page
 from benchmarks.quality.contest import ONE_ROW, Method, Setting, contest, ours
-from dipriv.experiments.data import data_file
+from research.data import data_file
 
 SEEDS = 3
-TARGET = 0.001
 
 
 def run(setting: Setting) -> dict[str, Any]:
@@ -29,25 +27,3 @@ def run(setting: Setting) -> dict[str, Any]:
 
     found = contest("movielens", [Method("dipriv", ONE_ROW, ours(table, setting), SEEDS)], score, setting)
     return {"rows": table.num_rows, "levels": len(levels), "methods": found}
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """Targets beside what was measured."""
-    apart = result["methods"]["dipriv"].get("total variation")
-    return [page.Goal("total variation", page.most(apart, ".6f"), page.verdict(apart, TARGET, "<=", max))]
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    found = result["methods"]["dipriv"]
-    lines = [
-        ["total variation: mean (least to largest)", page.spread(found.get("total variation"), ".6f")],
-        ["seconds: median", page.median(found["seconds"])],
-    ]
-    return f"""## MovieLens: one column at scale
-
-{result["rows"]:,} ratings, {result["levels"]} levels, nothing declared; {found["promise"]};
-{len(found["seconds"])} seeds.
-
-{page.table(["", "measured"], lines)}
-"""

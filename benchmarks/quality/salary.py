@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.quality import page
 from benchmarks.quality.contest import ONE_ROW, Method, Setting, contest, ours
 from benchmarks.quality.measures import ks
-from dipriv.experiments import uc_salary
+from research.experiments import uc_salary
 
 SEEDS = 100
-ERROR, TOP, LEAST = 1.0, 4.0, 0.0
 GRID = np.logspace(0, 7, 71)
 
 
@@ -43,30 +41,3 @@ def run(setting: Setting) -> dict[str, Any]:
         "grid": GRID.tolist(),
         "histograms": {name: (np.histogram(z, GRID)[0] / len(z)).tolist() for name, z in shares.items()},
     }
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """Targets beside what was measured."""
-    found = result["methods"]["dipriv"]
-    error, top, least = (found.get(name) for name in ("error of the mean, %", "largest / true maximum", "smallest"))
-    return [
-        page.Goal("error of the mean, %", page.mean(error, ".2f"), page.verdict(error, ERROR, "<=")),
-        page.Goal("largest value / true maximum", page.most(top, ".2f"), page.verdict(top, TOP, "<=", max)),
-        page.Goal("smallest value", page.least(least, ",.2f"), page.verdict(least, LEAST, ">=", min)),
-    ]
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    found = result["methods"]["dipriv"]
-    lines = [[name, page.spread(found.get(name), ",.4g")] for name in found if name not in ("promise", "failed")]
-    return f"""## Salary: one heavy-tailed column, no bounds
-
-{result["rows"]:,} salaries of the University of California, one float column, nothing declared; {found["promise"]};
-{len(found["seconds"])} seeds. True mean {result["mean"]:,.2f}, true maximum {result["maximum"]:,.2f}. KS is the
-Kolmogorov-Smirnov distance of the two tables. The figure shows the first seed.
-
-![Original and released salaries on a logarithmic axis](images/private-salary.svg)
-
-{page.table(["", "mean (least to largest)"], lines)}
-"""

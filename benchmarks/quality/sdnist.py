@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.quality import page, peers
+from benchmarks.quality import peers
 from benchmarks.quality.contest import ONE_ROW, SAME, Method, Setting, contest, ours
-from benchmarks.quality.measures import RANK_BINS, k_marginal, triples
-from dipriv.experiments.data import data_file
+from benchmarks.quality.measures import k_marginal, triples
+from research.data import data_file
 
 SEEDS, PEER_RUNS, TRIPLES = 3, 1, 300
 NUMERIC = ("AGEP", "PINCP", "POVPIP")
@@ -40,34 +40,3 @@ def run(setting: Setting) -> dict[str, Any]:
     ]
     found = contest("sdnist", methods, lambda made: {"score": k_marginal(frame, made, chosen, NUMERIC)}, setting)
     return {"rows": len(frame), "columns": frame.shape[1], "triples": len(chosen), "methods": found}
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """No target, but a peer."""
-    mine, theirs = (result["methods"].get(label, {}).get("score") for label in ("dipriv", "OpenDP MST"))
-    return [page.Goal("k-marginal score", page.mean(mine, ".0f"), "", f"MST: {page.mean(theirs, '.0f')}")]
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    lines = [
-        [
-            page.named(label, found),
-            page.spread(found.get("score"), ".0f"),
-            page.median(found["seconds"]),
-            str(len(found["seconds"])),
-            found["promise"],
-        ]
-        for label, found in result["methods"].items()
-    ]
-    table = page.table(["", "score: mean (least to largest)", "seconds, median", "runs", "promise"], lines)
-    return f"""## SDNist: three-way tables
-
-National excerpt, {result["rows"]:,} rows, {result["columns"]} columns (all but the survey weights).
-NIST's k-marginal score, 1000 (1 - mean total variation), over {result["triples"]} fixed random sets of three columns;
-as in SDNist, {", ".join(NUMERIC)} fall into {RANK_BINS} bins of equal rank in the original. The rows drawn
-again with replacement show what sampling error alone costs. Peers get {BINS["AGEP"].size} bins of age,
-{BINS["PINCP"].size} of income and {BINS["POVPIP"].size} of the poverty ratio.
-
-{table}
-"""

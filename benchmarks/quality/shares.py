@@ -9,9 +9,8 @@ import pandas as pd
 from scipy.stats import rankdata
 
 import dipriv
-from benchmarks.quality import page
 from benchmarks.quality.bank import load, matrix
-from benchmarks.quality.contest import ONE_ROW, Setting, say
+from benchmarks.quality.contest import Setting, say
 from benchmarks.quality.measures import ks, logistic_kl
 from dipriv.references import Private
 
@@ -34,7 +33,7 @@ def _alone(rows: int, share: float, seeds: int) -> dict[str, float]:
     column = pd.DataFrame({"x": np.random.default_rng(rows).lognormal(3, 1, rows)})
     found = []
     for seed in range(seeds):
-        x = dipriv.privatize(column, 1.0, reference=Private(reference_share=share), kernel="laplace", rng=seed).data[
+        x = dipriv.privatize(column, 1.0, reference=Private(reference_share=share), kernel="laplace", seed=seed).data[
             "x"
         ]
         kept = float(np.corrcoef(rankdata(x), rankdata(column["x"]))[0, 1])
@@ -44,40 +43,10 @@ def _alone(rows: int, share: float, seeds: int) -> dict[str, float]:
 
 
 def _bank(frame: pd.DataFrame, rows: Any, share: float, seed: int) -> dict[str, float]:
-    released = dipriv.privatize(frame, 1.0, reference=Private(reference_share=share), kernel="laplace", rng=seed).data
+    released = dipriv.privatize(frame, 1.0, reference=Private(reference_share=share), kernel="laplace", seed=seed).data
     agree = np.mean([(released[name] == frame[name]).mean() for name in frame.columns])
     return {"KL": logistic_kl(rows, matrix(released)), "cells that agree": float(agree)}
 
 
 def _mean(found: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """No target."""
-    return []
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    alone = []
-    for share in result["one column"][str(ROWS[0])]:
-        found = [result["one column"][str(rows)][share] for rows in ROWS]
-        alone.append([share, *(f"{one['KS']:.3f}" for one in found), f"{found[-1]['rank correlation']:.2f}"])
-    many = [
-        [share, f"{found['KL']:.4f}", f"{100 * found['cells that agree']:.2f}%"]
-        for share, found in result["bank"].items()
-    ]
-    head = ["share of the reference", *(f"KS, {rows:,} rows" for rows in ROWS), "rank correlation of a value"]
-    return f"""## Shares: how ε is divided
-
-The reference has p/(p + 1) of ε by default: 0.5 for one column, 0.917 for {result["bank columns"]}. {ONE_ROW};
-means of {result["seeds"]} seeds. One lognormal column: a smaller share keeps more of each value, but its distribution
-is too coarse where rows are few.
-
-{page.table(head, alone)}
-
-The bank table ({result["bank columns"]} columns): the kernel's part is so thin that rows keep nothing either way.
-
-{page.table(["share of the reference", "KL of the logistic regression", "cells equal to the original's"], many)}
-"""

@@ -14,11 +14,10 @@ import numpy.typing as npt
 import pandas as pd
 
 import dipriv
-from benchmarks.quality import page
 from benchmarks.quality.bank import load, matrix
-from benchmarks.quality.contest import ONE_ROW, Setting, ours, say
+from benchmarks.quality.contest import Setting, ours, say
 from benchmarks.quality.measures import excess_bound
-from dipriv.experiments import bank
+from research.experiments import bank
 
 SEEDS, ALARM, HOLDOUT = 5, 1e-4, 0.25
 Mask = npt.NDArray[np.bool_]
@@ -36,8 +35,8 @@ def run(setting: Setting) -> dict[str, Any]:
         every.append(float(np.isin(people[unique], bank.as_text(matrix(whole))).mean()))
         a = np.random.default_rng(seed).permutation(len(frame)) < len(frame) // 2
         halves.append(compare(people, unique, a, ours(frame[a].reset_index(drop=True), setting)(seed)))
-        held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", rng=seed)
-        control.append(compare(people, unique, ~np.asarray(held.released), held.data))
+        held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", seed=seed)
+        control.append(compare(people, unique, ~np.asarray(held.secrets.released), held.data))
         say(f"verbatim: seed {seed}: all {every[-1]:.4f}, halves {halves[-1]}, hold-out {control[-1]}")
     return {
         "rows": len(frame),
@@ -54,49 +53,12 @@ def compare(people: Any, unique: Mask, seen: Mask, released: pd.DataFrame) -> di
     """Shares of the unique people found in the release, among those the reference saw and those it did not."""
     there = np.isin(people, bank.as_text(matrix(released)))
     mine, others = there[unique & seen], there[unique & ~seen]
+    excess = float(mine.mean() - others.mean())
+    bound = excess_bound(len(mine), len(others), int(mine.sum() + others.sum()), ALARM)
     return {
         "seen": float(mine.mean()),
         "unseen": float(others.mean()),
-        "bound": excess_bound(len(mine), len(others), int(mine.sum() + others.sum()), ALARM),
+        "excess": excess,
+        "bound": bound,
+        "beyond": excess > bound,
     }
-
-
-def caught(runs: list[dict[str, float]]) -> int:
-    """In how many runs the seen people stand out."""
-    return sum(run["seen"] - run["unseen"] > run["bound"] for run in runs)
-
-
-def goals(result: dict[str, Any]) -> list[page.Goal]:
-    """Targets beside what was measured."""
-    halves, control = result["halves"], result["hold-out"]
-    none, every = (page.met(good) for good in (caught(halves) == 0, caught(control) == len(control)))
-    return [
-        page.Goal("runs that show their people", f"{caught(halves)} of {len(halves)}", f"none ({none})"),
-        page.Goal("control: the paper's hold-out", f"{caught(control)} of {len(control)}", f"all ({every})"),
-    ]
-
-
-def render(result: dict[str, Any]) -> str:
-    """The section."""
-    every, halves, control = (result[key] for key in ("share of unique people found", "halves", "hold-out"))
-    head = ["reference", "its people found", "others found", "largest excess", "bound", "runs beyond", "must be"]
-    lines = [_line("private, fitted on half A", halves, "none"), _line("the paper's hold-out", control, "all")]
-    return f"""## Verbatim: are people copied?
-
-{result["rows"]:,} people, {result["unique"]:,} of them unique in the eleven columns of the bank table; {ONE_ROW}.
-Of the unique people {100 * np.mean(every):.1f}% have their exact row in a release of all rows (mean of {len(every)}
-seeds), for rows of common values come up by chance. So the question is whether a release shows people it was made from
-more often than people it never saw. The table is split in random halves, one is released, and the unique people of both
-are looked for; the bound is that of two binomial samples of one rate, exceeded by chance with probability
-{result["alarm"]:g} in a run. The paper's hold-out of {result["hold-out share"]:.0%}, which copies its rows, is the
-control that must be caught.
-
-{page.table(head, lines)}
-"""
-
-
-def _line(label: str, runs: list[dict[str, float]], must: str) -> list[str]:
-    worst = max(runs, key=lambda run: run["seen"] - run["unseen"] - run["bound"])
-    shares = [f"{100 * np.mean([run[key] for run in runs]):.2f}%" for key in ("seen", "unseen")]
-    excess, bound = 100 * (worst["seen"] - worst["unseen"]), 100 * worst["bound"]
-    return [label, *shares, f"{excess:+.2f}%", f"{bound:.2f}%", f"{caught(runs)} of {len(runs)}", must]

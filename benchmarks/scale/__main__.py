@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import cores
-from benchmarks.scale.page import render
 from benchmarks.scale.processes import Watch, memory
 from benchmarks.scale.table import COLUMNS, write
+from research import pages
 
 ROWS, LOSS_ROWS, CLIENTS = 50_000_000, 2_000_000, 100_000
 SIDES = ("stream 1", "spark 1", "stream 2", "spark 2")
@@ -54,7 +54,7 @@ def main() -> None:
             print(side, json.dumps(found["sides"][side]), flush=True)
     found["clients"] = _clients(asked.clients)
     (asked.out / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (asked.out / "scale.md").write_text(render(found), encoding="utf-8")
+    pages.write("scale", asked.out)
 
 
 def _clients(clients: int) -> dict[str, Any]:

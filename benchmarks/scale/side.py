@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.scale.java import use_small_java
 from benchmarks.scale.processes import executors
 from benchmarks.scale.table import COLUMNS
 
@@ -32,13 +33,13 @@ MOVED = {
 
 def stream(folder: Path) -> dict[str, Any]:
     """One process, all files, one file out."""
-    from dipriv.engines.stream import privatize
+    from dipriv import privatize
 
     start = time.perf_counter()
     release = privatize(str(folder / "in"), EPSILON, columns=COLUMNS)
     fitted = time.perf_counter()
     out = folder / "out.parquet"
-    release.write_parquet(out)
+    release.write(out)
     done = time.perf_counter()
     out.unlink()
     return {"seconds": done - start, "learning": fitted - start, "releasing": done - fitted}
@@ -46,7 +47,7 @@ def stream(folder: Path) -> dict[str, Any]:
 
 def spark(folder: Path, cores: str) -> dict[str, Any]:
     """Spark on this machine, a folder out; the session's start is told apart."""
-    from dipriv.engines.spark import privatize
+    from dipriv import privatize
 
     log = folder / f"log{cores}"
     log.mkdir()
@@ -71,7 +72,7 @@ def spark(folder: Path, cores: str) -> dict[str, Any]:
 
 def loss(folder: Path, cores: str) -> dict[str, Any]:
     """Two workers; one release used twice, and during the second use a worker is killed."""
-    from dipriv.engines.spark import privatize
+    from dipriv import privatize
 
     log = folder / "log"
     log.mkdir()
@@ -89,10 +90,10 @@ def loss(folder: Path, cores: str) -> dict[str, Any]:
     lost, tried = _failures(log)
     hashes, counts = zip(*(_hash(out) for out in outs), strict=True)
     told = {
-        "rows": release.rows,
+        "rows": release.n_rows,
         "rows written": list(counts),
         "sha256": list(hashes),
-        "the same rows": hashes[0] == hashes[1] and set(counts) == {release.rows},
+        "the same rows": hashes[0] == hashes[1] and set(counts) == {release.n_rows},
         "executors killed": len(killed),
         "executors lost": lost,
         "tasks that were lost and done again": tried,
@@ -103,8 +104,9 @@ def loss(folder: Path, cores: str) -> dict[str, Any]:
 
 
 def _session(master: str, log: Path) -> Any:
-    from dipriv.engines.spark_session import open_session
+    from dipriv.sources.spark.session import open_session
 
+    use_small_java()
     return open_session(
         spark_master=master,
         spark_ui_enabled="false",

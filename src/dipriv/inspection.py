@@ -1,6 +1,6 @@
 """What a table looks like to dipriv before anything is released: kinds, warnings, and a draft schema to edit.
 
-All this is read from private rows, for the eyes of their keeper. A repr or an error gives names, types and counts; the
+All this is read from private rows, for their owner only. A repr or an error gives names, types and counts; the
 values themselves (levels, atoms, steps) show in the draft schema alone, whose header says what to do with them.
 """
 
@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dipriv import tables
-from dipriv.columns import infer
+from dipriv._tables import frames as tables
+from dipriv._tables.fitted_columns import infer
+from dipriv._tables.frames import Column, Table
+from dipriv._tables.identifiers import Counts, Warned, contains_text, count, free_text, refuse_free_text, warning
 from dipriv.errors import DiprivError, SchemaError
-from dipriv.identifying import Counts, Warned, count, free_text, holds_text, refuse_free_text, warning
 from dipriv.schema import Categorical, Datetime, Discrete, Kind, Mixed, Schema
-from dipriv.tables import Column, Table
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
 
 RARE = 5
 """A level that occurs fewer times than this may point to a person."""
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """A draft lists the labels of a column if they are no more than this."""
 
 _SUSPECTED: dict[Warned, str] = {
@@ -61,7 +61,13 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The columns of a table, in its order."""
+    """The columns of a table as dipriv sees them.
+
+    Attributes
+    ----------
+    rows : how many rows the table has.
+    columns : the facts of each column, in the table's order.
+    """
 
     rows: int
     columns: tuple[ColumnFacts, ...]
@@ -70,6 +76,10 @@ class Inspection:
         """A draft schema with comments, to edit. `Schema.from_toml` loads it as it is.
 
         Columns with a warning and columns that dipriv refuses are commented out, with advice.
+
+        Returns
+        -------
+        The text of a TOML file.
         """
         header = [
             f"Drafted by dipriv from the private rows: {self.rows} rows, {len(self.columns)} columns.",
@@ -81,8 +91,22 @@ class Inspection:
 
 
 def inspect(frame: Any) -> Inspection:
-    """What each column of a pandas, polars or pyarrow table looks like; the rules are in `identifying.warning`.
+    """What each column of a table looks like to dipriv: kind, nulls, and whether it seems to identify people.
 
+    Parameters
+    ----------
+    frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
+
+    Returns
+    -------
+    Inspection : facts about each column, and a draft schema.
+
+    Raises
+    ------
+    InputError : it is not a table, or has no rows or columns.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"row": range(50), "sex": ["f", "m"] * 25})
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]
@@ -111,13 +135,13 @@ def _look(table: Table, name: str) -> ColumnFacts:
 def _kind(table: Table, column: Column, counts: Counts) -> Kind:
     """What `infer_schema` says, with labels only where a schema can declare them."""
     label = column.storage.family == "label"
-    if label and counts.distinct > MOST_LISTED:
+    if label and counts.distinct > MAX_LISTED:
         return Categorical()
     kind = infer(table, [column.name])[column.name]
-    if not label or (holds_text(column) and column.label_values is None):
+    if not label or (contains_text(column) and column.label_values is None):
         return kind
     levels = column.label_values  # a schema lists all categories of a type, or none
-    if levels is None or len(levels) > MOST_LISTED:
+    if levels is None or len(levels) > MAX_LISTED:
         return Categorical()
     try:
         return Categorical(levels)
@@ -141,7 +165,7 @@ def _type_name(arrow_type: pa.DataType) -> str:
 
 
 def _read_from_rows(column: Column, kind: Kind) -> tuple[str, ...]:
-    """What the rows, rather than the column's type, tell of a column of this kind."""
+    """What is read from the rows, rather than from the type, of a column of this kind."""
     if isinstance(kind, Categorical):
         return () if column.storage.family == "boolean" else ("levels",)
     if isinstance(kind, Discrete):

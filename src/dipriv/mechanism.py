@@ -3,8 +3,9 @@
     Z --encode--> V --to_uniform--> U --perturb--> Ũ --from_uniform--> Ṽ --decode--> Z̃
 
 The privacy proof in three lines: given the codecs, the reference and the order, a released row depends on its
-private row through U alone; `perturb` is ε-private whatever U is; all that follows is post-processing. So the
-codecs and the reference must not depend on rows that are released.
+private row through U alone; `perturb` is ε-private for any U; all that follows is post-processing. So the codecs and
+the reference must not depend on rows that are released, unless they were themselves learned under differential privacy
+and their ε is accounted for.
 """
 
 from __future__ import annotations
@@ -16,20 +17,25 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs import Cells, Codec, LevelsCodec
-from dipriv.codecs.discrete import first_not_below
+from dipriv._base.arrays import FloatArray, Words, first_not_below
+from dipriv._base.columns import ColumnValues
+from dipriv._base.jit import jit
+from dipriv._random.bits import Bits, Draws
+from dipriv._random.streams import Stream, column_stream
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
-from dipriv.jit import jit
 from dipriv.kernels import Kernel, Transition
 from dipriv.kernels.transition import bin_shift, sample_alias
-from dipriv.randomness import Bits, Draws, FloatArray, Words
-from dipriv.references import Independent, Law, LevelsLaw, Reference
+from dipriv.references import Reference
+from dipriv.references._models.distributions import Distribution, LevelsDistribution
+from dipriv.references._models.independent import Independent
 
 
 class Mechanism(Protocol):
-    """Releases some columns of rows: one `Cells` per column in, one out, row by row."""
+    """Releases some columns of rows: one `ColumnValues` per column in, one out, row by row."""
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         """`first` is the number of the first row: the bits of a row depend on its number alone."""
         ...
 
@@ -43,9 +49,9 @@ class Chain:
     kernel: Kernel = field(repr=False)
     order: tuple[int, ...] = field(repr=False)
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
-        spread = Draws(bits.child("spread"), first, len(columns[0]))
-        noise = Draws(bits.child("noise"), first, len(columns[0]))
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
+        spread = Draws(bits.child(Stream.SPREAD), first, len(columns[0]))
+        noise = Draws(bits.child(Stream.NOISE), first, len(columns[0]))
         v = encode(self.codecs, columns, spread)
         u = self.reference.to_uniform(v if self._in_order else v[:, self.order])
         released = self.reference.from_uniform(self.kernel.perturb(u, noise))
@@ -62,7 +68,7 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """One column of levels whose law is known or estimated: the chain's law in one step, by its transition matrix."""
+    """One column of levels with known or estimated probabilities: the chain in one step, by its transition matrix."""
 
     codec: LevelsCodec = field(repr=False)
     transition: Transition = field(repr=False)
@@ -71,8 +77,8 @@ class Levels:
         if self.codec.states != len(self.transition.weights):
             raise InputError("the codec and the transition matrix differ in their levels.", "Fit anew.")
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
-        noise = Draws(bits.child("noise"), first, len(columns[0]))
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
+        noise = Draws(bits.child(Stream.NOISE), first, len(columns[0]))
         if self.codec.missing or columns[0].missing is not None:
             return [self.codec.from_states(self.transition.perturb(self.codec.to_states(columns[0]), noise))]
         values, levels, words = columns[0].values, self.codec.levels, noise.words()
@@ -83,7 +89,7 @@ class Levels:
             state = int(self.codec.to_states(columns[0].take(slice(row, row + 1)))[0])
             released[row] = levels[self.transition.decide(state, int(words[row]), noise, row)]
             row = swap_levels(values, levels, words, *tables, row + 1, released)
-        return [Cells(released)]
+        return [ColumnValues(released)]
 
 
 @jit
@@ -114,9 +120,9 @@ class Separate:
 
     parts: tuple[Mechanism, ...] = field(repr=False)
 
-    def privatize(self, columns: Sequence[Cells], bits: Bits, first: int = 0) -> list[Cells]:
+    def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
         return [
-            part.privatize([cells], bits.child(f"column {number}"), first)[0]
+            part.privatize([cells], bits.child(column_stream(number)), first)[0]
             for number, (part, cells) in enumerate(zip(self.parts, columns, strict=True))
         ]
 
@@ -127,19 +133,19 @@ def compose(codecs: Sequence[Codec], reference: Reference, kernel: Kernel, order
     if not isinstance(reference, Independent) or None in alone:
         return Chain(tuple(codecs), reference, kernel, tuple(order))
     columns = zip(codecs, reference.laws, alone, strict=True)
-    return Separate(tuple(_one_column(codec, law, of) for codec, law, of in columns if of is not None))
+    return Separate(tuple(_one_column(codec, marginal, of) for codec, marginal, of in columns if of is not None))
 
 
-def _one_column(codec: Codec, law: Law, kernel: Kernel) -> Mechanism:
-    if isinstance(codec, LevelsCodec) and isinstance(law, LevelsLaw):
+def _one_column(codec: Codec, marginal: Distribution, kernel: Kernel) -> Mechanism:
+    if isinstance(codec, LevelsCodec) and isinstance(marginal, LevelsDistribution):
         try:
-            return Levels(codec, kernel.on_levels(law.probabilities))
+            return Levels(codec, kernel.on_levels(marginal.probabilities))
         except InputError:
-            pass  # too many levels, or too little probability for integer weights: the chain has the same law
-    return Chain((codec,), Independent((law,)), kernel, (0,))
+            pass  # too many levels, or too little probability for integer weights: the chain has the same distribution
+    return Chain((codec,), Independent((marginal,)), kernel, (0,))
 
 
-def encode(codecs: Sequence[Codec], columns: Sequence[Cells], draws: Draws) -> FloatArray:
+def encode(codecs: Sequence[Codec], columns: Sequence[ColumnValues], draws: Draws) -> FloatArray:
     """Cells of all columns -> V, one after the other."""
     v = [
         codec.encode(cells, draws.of_column(number))
@@ -148,7 +154,7 @@ def encode(codecs: Sequence[Codec], columns: Sequence[Cells], draws: Draws) -> F
     return v[0] if len(v) == 1 else np.concatenate(v, axis=1)
 
 
-def decode(codecs: Sequence[Codec], v: FloatArray) -> list[Cells]:
+def decode(codecs: Sequence[Codec], v: FloatArray) -> list[ColumnValues]:
     """V -> cells of all columns."""
     ends = np.cumsum([codec.dims for codec in codecs])
     return [codec.decode(v[:, end - codec.dims : end]) for codec, end in zip(codecs, ends, strict=True)]

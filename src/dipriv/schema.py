@@ -1,4 +1,4 @@
-"""Public facts about a table: what kind each column is, and what of it may be taken as known.
+"""Public facts about a table: the kind of each column, and which of its properties are known.
 
 A field left `None` is read from the *reference rows* (a hold-out or a public table), never from the rows
 that are released. What a schema states is assumed public and is printed as a condition of the guarantee.
@@ -11,14 +11,15 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
+from dipriv._base.registry import serializable
 from dipriv.errors import InputError, SchemaError
-from dipriv.writing import OWNER_ONLY, write_whole
 
 Level: TypeAlias = str | int | float | bool
 Encoding: TypeAlias = Literal["codes", "onehot"]
@@ -32,11 +33,11 @@ RESOLUTIONS: tuple[Resolution, ...] = (
     "microsecond",
     "nanosecond",
 )
-LARGEST_FILE = 1 << 24
+MAX_FILE = 1 << 24
 """Of a schema, in bytes."""
-_LARGEST_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)
+_MAX_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)
 _MANY_DOTS = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""", re.ASCII)
-"""A key of so many parts, which nobody writes: the parser takes the square of it."""
+"""A dotted key with 16 or more parts: the parser's time is quadratic in their number."""
 
 
 class _Described:
@@ -53,10 +54,21 @@ class _Described:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Continuous(_Described):
-    """A real number without atoms, if declared inside [lower, upper].
+    """A real number without atoms.
 
+    Parameters
+    ----------
+    lower, upper : the range of its values, if it is public.
+
+    Raises
+    ------
+    SchemaError : the bounds are not finite numbers in this order.
+
+    Examples
+    --------
     >>> Continuous(lower=0.0)
     Continuous(lower=0.0)
     """
@@ -69,12 +81,24 @@ class Continuous(_Described):
         _check_bounds(self.lower, self.upper)
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Discrete(_Described):
-    """A number with a countable support: the listed `levels`, or all multiples of `step`.
+    """A number with a countable support: listed levels, or all multiples of a step.
 
-    With neither, the levels are those of the reference rows. `step` has at most nine decimals.
+    With neither, the levels are those of the reference rows.
 
+    Parameters
+    ----------
+    levels : all values that it takes.
+    step : a positive number with at most nine decimals; all values are multiples of it.
+
+    Raises
+    ------
+    SchemaError : both are given, or one cannot be used.
+
+    Examples
+    --------
     >>> Discrete(levels=(0, 1, 2.5)), Discrete(step=0.01)
     (Discrete(levels=3), Discrete(step=0.01))
     """
@@ -95,12 +119,23 @@ class Discrete(_Described):
             )
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Mixed(_Described):
-    """A real number that takes some values (`atoms`) with positive probability: zero income, a top code.
+    """A real number that takes some values with positive probability: zero income, a top code.
 
-    `unit` is the length of the interval that stands for an atom on the line, by default the column's scale.
+    Parameters
+    ----------
+    atoms : these values; by default read from the reference rows.
+    lower, upper : the range of its values, if it is public.
+    unit : the length of the interval that stands for an atom on the line; by default the column's scale.
 
+    Raises
+    ------
+    SchemaError : an argument cannot be used.
+
+    Examples
+    --------
     >>> Mixed(atoms=(0.0,))
     Mixed(atoms=1)
     """
@@ -121,10 +156,22 @@ class Mixed(_Described):
             )
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Categorical(_Described):
-    """A label from a finite list. `encoding="onehot"` uses the paper's s-1 dummies, each with its share of ε.
+    """A label from a finite list.
 
+    Parameters
+    ----------
+    levels : all labels: text, numbers or booleans; by default read from the reference rows.
+    encoding : "codes", or "onehot" for the paper's s-1 dummies, each with its share of ε.
+
+    Raises
+    ------
+    SchemaError : the encoding is unknown, or a level cannot be used.
+
+    Examples
+    --------
     >>> Categorical(levels=("no", "yes"))
     Categorical(levels=2)
     """
@@ -140,13 +187,22 @@ class Categorical(_Described):
             object.__setattr__(self, "levels", _check_levels(self.levels, (str, int, float, bool)))
 
 
+@serializable()
 @dataclass(frozen=True, repr=False)
 class Datetime(_Described):
     """A date, a date with time (with or without zone), a time of day, or a duration.
 
-    Released values are whole multiples of `resolution`; with None, of the coarsest unit that all
-    reference rows are multiples of.
+    Parameters
+    ----------
+    resolution : released values are whole multiples of it, "day" to "nanosecond"; by default the coarsest unit that
+        all reference rows are multiples of.
 
+    Raises
+    ------
+    SchemaError : the resolution is unknown.
+
+    Examples
+    --------
     >>> Datetime(resolution="day")
     Datetime(resolution='day')
     """
@@ -161,23 +217,36 @@ class Datetime(_Described):
             )
 
 
-@dataclass(frozen=True)
-class Storage:
-    """How a table stores a column, a public fact: the family of its type, and for times the length of a tick."""
-
-    family: Literal["integer", "real", "boolean", "label", "temporal"]
-    dtype: np.dtype[Any]
-    label: str
-    tick_ns: int = 1
-
-
 Kind: TypeAlias = Continuous | Discrete | Mixed | Categorical | Datetime
+
+
+def without_values(kind: Kind) -> Kind:
+    """The kind without the levels or atoms that it lists.
+
+    >>> without_values(Categorical(levels=("no", "yes")))
+    Categorical()
+    """
+    if isinstance(kind, Discrete | Categorical):
+        return replace(kind, levels=None)
+    return replace(kind, atoms=None) if isinstance(kind, Mixed) else kind
+
+
 _KINDS: dict[str, Any] = {kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime)}
 
 
 class Schema(Mapping[str, Kind]):
     """The kinds of some or all columns of a table, by name; a frozen mapping.
 
+    Parameters
+    ----------
+    kinds : {column: kind}.
+
+    Raises
+    ------
+    SchemaError : it is not a mapping of column names to kinds.
+
+    Examples
+    --------
     >>> schema = Schema({"age": Discrete(step=1), "pay": Continuous(lower=0.0)})
     >>> Schema.from_toml(schema.to_toml()) == schema
     True
@@ -185,13 +254,17 @@ class Schema(Mapping[str, Kind]):
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         if not isinstance(kinds, Mapping):
-            raise SchemaError(f"the schema is a {type(kinds).__name__}.", "Write {column: kind, ...}.")
+            raise SchemaError(
+                f"expected the schema as a mapping, got {type(kinds).__name__}.", "Write {column: kind, ...}."
+            )
         for column, kind in kinds.items():
             if not isinstance(column, str) or not _is_text(column):
-                raise SchemaError(f"a column name in the schema is {type(column).__name__}.", "Use text names.")
+                raise SchemaError(
+                    f"expected a column name in the schema as text, got {type(column).__name__}.", "Use text names."
+                )
             if not isinstance(kind, tuple(_KINDS.values())):
                 raise SchemaError(
-                    f"column {column!r} is declared as {type(kind).__name__}, which is not a kind.",
+                    f"column {column!r}: expected a kind, got {type(kind).__name__}.",
                     "Use Continuous, Discrete, Mixed, Categorical or Datetime.",
                 )
         self._kinds = dict(kinds)
@@ -221,25 +294,70 @@ class Schema(Mapping[str, Kind]):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Mapping[str, Any]]) -> Schema:
-        """The inverse of `to_dict`."""
+        """The schema that `to_dict` wrote.
+
+        Parameters
+        ----------
+        plain : {column: {"kind": ..., field: value}}; it may come from anybody.
+
+        Returns
+        -------
+        The schema.
+
+        Raises
+        ------
+        SchemaError : it is not of this form.
+        """
         if not isinstance(plain, Mapping):
-            raise SchemaError(f"the schema is a {type(plain).__name__}.", 'Write {column: {"kind": ...}, ...}.')
+            raise SchemaError(
+                f"expected the schema as a mapping, got {type(plain).__name__}.", 'Write {column: {"kind": ...}, ...}.'
+            )
         return cls({column: _kind_from_dict(column, entry) for column, entry in plain.items()})
 
     def to_json(self) -> str:
+        """The text of `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
+        """The schema that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : a JSON document; it may come from anybody.
+
+        Returns
+        -------
+        The schema.
+
+        Raises
+        ------
+        SchemaError : it is not JSON, or not a schema.
+        """
         return cls.from_dict(_parsed(json.loads, text))
 
     def to_toml(self) -> str:
+        """The text of `to_dict` as TOML."""
         import tomli_w
 
         return tomli_w.dumps(self.to_dict())
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
+        """The schema that `to_toml` wrote.
+
+        Parameters
+        ----------
+        text : a TOML document; it may come from anybody.
+
+        Returns
+        -------
+        The schema.
+
+        Raises
+        ------
+        SchemaError : it is not TOML, or not a schema.
+        """
         import tomllib
 
         if _MANY_DOTS.search(text):
@@ -247,18 +365,41 @@ class Schema(Mapping[str, Kind]):
         return cls.from_dict(_parsed(tomllib.loads, text))
 
     def save(self, path: str | Path) -> None:
-        """Write as TOML or JSON, by the file's ending, readable by the owner only: a draft may hold private values."""
+        """Write a TOML or JSON file, readable by the owner only: a draft may contain private values.
+
+        Parameters
+        ----------
+        path : of the file: JSON if it ends in .json, else TOML.
+
+        Raises
+        ------
+        StorageError : the file cannot be written.
+        """
         path = Path(path)
-        write_whole(path, (self.to_json() if path.suffix == ".json" else self.to_toml()).encode(), OWNER_ONLY)
+        write_atomic(path, (self.to_json() if path.suffix == ".json" else self.to_toml()).encode(), OWNER_ONLY)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a TOML or JSON file written by `save` or by hand."""
+        """Read a TOML or JSON file written by `save` or by hand.
+
+        Parameters
+        ----------
+        path : of the file: JSON if it ends in .json, else TOML.
+
+        Returns
+        -------
+        The schema.
+
+        Raises
+        ------
+        InputError : there is no such file.
+        SchemaError : the file is too large, or not a schema.
+        """
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path} is not a file.", "Check the path of the schema.")
-        if path.stat().st_size > LARGEST_FILE:
-            raise SchemaError(f"the schema file {path.name} has more than {LARGEST_FILE:,} bytes.", "Declare less.")
+        if path.stat().st_size > MAX_FILE:
+            raise SchemaError(f"the schema file {path.name} has more than {MAX_FILE:,} bytes.", "Declare less.")
         try:
             text = path.read_text(encoding="utf-8")
             return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
@@ -294,7 +435,7 @@ def _check_bounds(lower: float | None, upper: float | None) -> None:
 def _is_finite(number: object) -> bool:
     """Whether it is a number that a double can hold; a whole number may have any length."""
     real = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return real and -_LARGEST_NUMBER <= number <= _LARGEST_NUMBER  # type: ignore[operator]
+    return real and -_MAX_NUMBER <= number <= _MAX_NUMBER  # type: ignore[operator]
 
 
 def _shown(value: object) -> str:
@@ -313,14 +454,14 @@ def _is_text(text: str) -> bool:
 
 def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
     if isinstance(levels, str) or not hasattr(levels, "__iter__"):
-        raise SchemaError(f"levels is a {type(levels).__name__}, not a list.", "Write levels=(..., ...).")
+        raise SchemaError(f"expected levels as a list, got {type(levels).__name__}.", "Write levels=(..., ...).")
     unique = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
     if not unique:
         raise SchemaError("levels is empty.", "List at least one level, or leave levels out.")
     for level in unique:
         if type(level) not in types or not _may_be_level(level):
             raise SchemaError(
-                f"a level is a {type(level).__name__} that cannot be used here.",
+                f"a level of type {type(level).__name__} cannot be used here.",
                 f"Use finite values of type {', '.join(t.__name__ for t in types)}.",
             )
     if len(set(unique)) < len(unique):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,26 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from dipriv.codecs import (
-    NAN,
-    NULL,
-    PRESENT,
-    BitsLine,
-    Cells,
-    CellsCodec,
-    Codec,
-    LatticeCodec,
-    LevelsCodec,
-    Line,
-    MixedLine,
-    OneHotCodec,
-    RanksCodec,
-    RealCodec,
-    StepsLine,
-    fit_codec,
-)
-from dipriv.randomness import FloatArray
-from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Mixed, Storage
+from dipriv import _serialization
+from dipriv._base.arrays import FloatArray
+from dipriv._base.atoms_line import AtomsLine
+from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues, Storage
+from dipriv.codecs import Codec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.fit import fit_codec
+from dipriv.codecs.levels import LatticeCodec, LevelsCodec
+from dipriv.codecs.one_hot import OneHotCodec
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
+from dipriv.codecs.real import RealCodec
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Mixed
+from tests.contracts import contributions
+from tests.contracts.codec_case import Case
 from tests.support import dkw, draws, ks_uniform
 
 INT = Storage("integer", np.dtype(np.int64), "int64")
@@ -48,42 +41,31 @@ _day = 86_400 * _rng.integers(-3000, 20000, 500)
 _mixed = np.where(_rng.random(500) < 0.4, 0.0, _rng.exponential(size=500))
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A column's kind, storage, number of labels and values, and how its codec is built if `fit_codec` does not."""
-
-    kind: Kind
-    storage: Storage
-    levels: int | None
-    values: NDArray[Any]
-    build: Callable[[NDArray[Any], tuple[int, ...]], Codec] | None = None
-
-
-def octaves(line: Line) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
-    """Cells as wide as the octaves that hold values: powers of two of codes."""
+def octaves(line: OrderedCodes) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
+    """Bins as wide as the octaves that hold values: powers of two of codes."""
 
     def build(values: NDArray[Any], kinds: tuple[int, ...]) -> Codec:
         every = line.octaves.starts
         held = np.unique(np.searchsorted(every, line.to_codes(values), side="right") - 1)
         sizes = np.append(every[1:], line.last)[held] - every[held]
-        return CellsCodec(line, every[held], sizes.astype(np.uint64), kinds)
+        return BinnedCodec(line, every[held], sizes.astype(np.uint64), kinds)
 
     return build
 
 
-def single(line: Line) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
-    """A cell for each value."""
+def single(line: OrderedCodes) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
+    """A bin for each value."""
 
     def build(values: NDArray[Any], kinds: tuple[int, ...]) -> Codec:
         codes = np.unique(line.to_codes(values))
-        return CellsCodec(line, codes, np.ones(len(codes), dtype=np.uint64), kinds)
+        return BinnedCodec(line, codes, np.ones(len(codes), dtype=np.uint64), kinds)
 
     return build
 
 
 def ranks(order: list[int], storage: Storage) -> Callable[[NDArray[Any], tuple[int, ...]], Codec]:
     levels = np.arange(len(order), dtype=storage.dtype)
-    return lambda values, kinds: RanksCodec(levels, np.array(order), kinds)
+    return lambda values, kinds: RankedLevelsCodec(levels, np.array(order), kinds)
 
 
 CASES: dict[str, Case] = {
@@ -107,38 +89,40 @@ CASES: dict[str, Case] = {
     "datetime, days in seconds": Case(Datetime(), TIME, None, _day),
     "one level": Case(Discrete(), INT, None, np.full(500, 7)),
     "one level onehot": Case(Categorical(encoding="onehot"), TEXT, 1, np.zeros(500, dtype=np.int32)),
-    "cells of reals": Case(Continuous(), REAL, None, _rng.normal(size=500), octaves(BitsLine.of(REAL.dtype))),
-    "cells of positive reals": Case(
-        Continuous(0.0), REAL, None, _rng.exponential(size=500), octaves(BitsLine.of(REAL.dtype, 0.0))
+    "bins of reals": Case(Continuous(), REAL, None, _rng.normal(size=500), octaves(FloatBitCodes.of(REAL.dtype))),
+    "bins of positive reals": Case(
+        Continuous(0.0), REAL, None, _rng.exponential(size=500), octaves(FloatBitCodes.of(REAL.dtype, 0.0))
     ),
-    "cells of float32": Case(
-        Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32), octaves(BitsLine.of(REAL32.dtype))
+    "bins of float32": Case(
+        Continuous(), REAL32, None, _rng.normal(size=500).astype(np.float32), octaves(FloatBitCodes.of(REAL32.dtype))
     ),
-    "cells of whole numbers": Case(
-        Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500), octaves(StepsLine.of(INT.dtype))
+    "bins of whole numbers": Case(
+        Discrete(step=1), INT, None, _rng.integers(-50, 4000, 500), octaves(GridCodes.of(INT.dtype))
     ),
-    "cells of cents": Case(
+    "bins of cents": Case(
         Discrete(step=0.01),
         REAL,
         None,
         np.round(_rng.lognormal(3, 1, 500), 2),
-        octaves(StepsLine.of(REAL.dtype, 1, 100)),
+        octaves(GridCodes.of(REAL.dtype, 1, 100)),
     ),
-    "cells of days in seconds": Case(Datetime(), TIME, None, _day, octaves(StepsLine.of(TIME.dtype, 86_400))),
-    "cells of one value, int8": Case(
-        Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8), single(StepsLine.of(INT8.dtype))
+    "bins of days in seconds": Case(Datetime(), TIME, None, _day, octaves(GridCodes.of(TIME.dtype, 86_400))),
+    "bins of one value, int8": Case(
+        Discrete(), INT8, None, _rng.choice([-128, 0, 127], 500).astype(np.int8), single(GridCodes.of(INT8.dtype))
     ),
-    "cells of one value, int64": Case(
-        Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500), single(StepsLine.of(INT.dtype))
+    "bins of one value, int64": Case(
+        Discrete(), INT, None, _rng.choice([-(2**63), 2**53 + 1, 2**63 - 1], 500), single(GridCodes.of(INT.dtype))
     ),
-    "cells of one value, reals": Case(
-        Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500), single(BitsLine.of(REAL.dtype))
+    "bins of one value, reals": Case(
+        Discrete(), REAL, None, _rng.choice([-1e9, 0.5, 0.75, 3.0, 1e17], 500), single(FloatBitCodes.of(REAL.dtype))
     ),
     "ranks": Case(Categorical(), TEXT, 4, _rng.integers(0, 4, 500).astype(np.int32), ranks([2, 0, 3, 1], TEXT)),
     "ranks of a boolean": Case(
         Categorical(), BOOL, None, (_rng.random(500) < 0.3).astype(np.uint8), ranks([1, 0], BOOL)
     ),
 }
+for module in contributions():
+    CASES |= getattr(module, "CODEC_CASES", {})
 WITH_ATOMS = {name: case for name, case in CASES.items() if not isinstance(case.kind, Continuous)}
 every_codec = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_missing = pytest.mark.parametrize(
@@ -146,25 +130,25 @@ every_missing = pytest.mark.parametrize(
 )
 
 
-def cells_of(values: NDArray[Any], kinds: tuple[int, ...]) -> Cells:
+def cells_of(values: NDArray[Any], kinds: tuple[int, ...]) -> ColumnValues:
     if not kinds:
-        return Cells(values)
+        return ColumnValues(values)
     states = np.array([PRESENT, PRESENT, *kinds], dtype=np.uint8)
-    return Cells(values, states[np.arange(len(values)) % len(states)])
+    return ColumnValues(values, states[np.arange(len(values)) % len(states)])
 
 
-def fit(case: Case, kinds: tuple[int, ...] = ()) -> tuple[Codec, Cells]:
+def fit(case: Case, kinds: tuple[int, ...] = ()) -> tuple[Codec, ColumnValues]:
     cells = cells_of(case.values, kinds)
     if case.build is not None:
         return case.build(case.values, kinds), cells
     return fit_codec("column", case.kind, case.storage, case.levels, cells), cells
 
 
-def encode(codec: Codec, cells: Cells, seed: int) -> FloatArray:
+def encode(codec: Codec, cells: ColumnValues, seed: int) -> FloatArray:
     return codec.encode(cells, draws(seed, len(cells)))
 
 
-def same(left: Cells, right: Cells) -> bool:
+def same(left: ColumnValues, right: ColumnValues) -> bool:
     """Equal where present, and missing in the same way."""
     states = [c.missing if c.missing is not None else np.zeros(len(c), np.uint8) for c in (left, right)]
     here = states[0] == PRESENT
@@ -208,7 +192,7 @@ def test_atoms_are_spread_uniformly(case: Case) -> None:
     codec, _ = fit(case)
     n = 20_000
     atom = 0.0 if isinstance(kind, Mixed) else values[0]
-    v = encode(codec, Cells(np.full(n, atom, dtype=values.dtype)), 2)
+    v = encode(codec, ColumnValues(np.full(n, atom, dtype=values.dtype)), 2)
     for column in range(codec.dims):
         low, high = v[:, column].min(), v[:, column].max()
         width = 2.0 ** np.ceil(np.log2(high - low))  # intervals are powers of two long
@@ -218,25 +202,36 @@ def test_atoms_are_spread_uniformly(case: Case) -> None:
 
 
 @every_codec
+@every_missing
+def test_a_codec_travels_in_a_file(case: Case, kinds: tuple[int, ...]) -> None:
+    """Registered classes are rebuilt from plain data, and encode with the same bits to the same reals."""
+    codec, cells = fit(case, kinds)
+    again = _serialization.load(_serialization.dump(codec))
+    assert type(again) is type(codec)
+    assert again.dtype == codec.dtype == cells.values.dtype
+    assert np.array_equal(encode(again, cells, 5), encode(codec, cells, 5))
+
+
+@every_codec
 def test_encode_is_total_and_keeps_the_order(case: Case) -> None:
     """Values never seen in the reference rows, nulls included, get a finite place or the line's low end.
 
-    Among cells a null without a state of its own has a place anywhere, so that it adds to no cell more than to others.
+    Among bins a null without a state of its own has a place anywhere, so that it adds to no bin more than to others.
     """
     codec, cells = fit(case)
-    if isinstance(codec, OneHotCodec | RanksCodec) or cells.values.dtype.kind not in "if":
-        strange = Cells(np.array([100, 99], dtype=cells.values.dtype), np.array([PRESENT, NULL], dtype=np.uint8))
+    if isinstance(codec, OneHotCodec | RankedLevelsCodec) or cells.values.dtype.kind not in "if":
+        strange = ColumnValues(np.array([100, 99], dtype=cells.values.dtype), np.array([PRESENT, NULL], dtype=np.uint8))
         assert np.all(np.isfinite(encode(codec, strange, 3)))
         return
     info: Any = np.iinfo(cells.values.dtype) if cells.values.dtype.kind == "i" else np.finfo(cells.values.dtype)
     extremes = np.array([info.min, 0, info.max], dtype=cells.values.dtype)
-    v = encode(codec, Cells(np.sort(np.append(extremes, cells.values))), 3)[:, 0]
+    v = encode(codec, ColumnValues(np.sort(np.append(extremes, cells.values))), 3)[:, 0]
     assert not np.any(np.isnan(v))
     z = np.sort(np.append(extremes, cells.values))
     assert np.all(np.diff(v)[np.diff(z.astype(np.float64)) > 0] >= 0)
-    missing = Cells(cells.values[:1], np.array([NULL], dtype=np.uint8))
+    missing = ColumnValues(cells.values[:1], np.array([NULL], dtype=np.uint8))
     place = encode(codec, missing, 4)[0, 0]
-    assert 0 < place <= codec.states if isinstance(codec, CellsCodec) else place == codec.lower[0]
+    assert 0 < place <= codec.states if isinstance(codec, BinnedCodec) else place == codec.lower[0]
 
 
 @settings(max_examples=200)
@@ -246,10 +241,10 @@ def test_encode_is_total_and_keeps_the_order(case: Case) -> None:
 )
 def test_mixed_lines_round_trip(z: NDArray[np.float64], atoms: list[float]) -> None:
     scale = max(float(np.median(np.abs(z))), 1e-200)
-    line = MixedLine.around(np.array(atoms), unit=2.0 ** np.ceil(np.log2(scale)))
+    line = AtomsLine.around(np.array(atoms), unit=2.0 ** np.ceil(np.log2(scale)))
     every = np.append(z, atoms)
     codec = RealCodec(line, np.dtype(np.float64))
-    back = codec.decode(encode(codec, Cells(every), 0)).values
+    back = codec.decode(encode(codec, ColumnValues(every), 0)).values
     assert np.all(np.isin(back[len(z) :], atoms))
     near = np.abs(back - every) <= 2.0**-28 * np.maximum(np.abs(every), scale * max(1, len(atoms)))
     assert np.all(near)
@@ -260,7 +255,7 @@ def test_mixed_lines_round_trip(z: NDArray[np.float64], atoms: list[float]) -> N
 def test_lattices_round_trip_whole_numbers(n: NDArray[np.int64], whole: int) -> None:
     z = n // whole * whole
     codec = LatticeCodec(whole, 1, np.dtype(np.int64), float(z.min() // whole) - 1)
-    assert np.array_equal(codec.decode(encode(codec, Cells(z), 0)).values, z)
+    assert np.array_equal(codec.decode(encode(codec, ColumnValues(z), 0)).values, z)
 
 
 @settings(max_examples=200)
@@ -268,7 +263,7 @@ def test_lattices_round_trip_whole_numbers(n: NDArray[np.int64], whole: int) -> 
 def test_lattices_round_trip_decimals_to_the_last_digit(n: list[int], digits: int) -> None:
     z = np.array(n) / 10**digits
     codec = LatticeCodec(1, 10**digits, np.dtype(np.float64), min(n) - 1.0)
-    assert np.array_equal(codec.decode(encode(codec, Cells(z), 0)).values, z)
+    assert np.array_equal(codec.decode(encode(codec, ColumnValues(z), 0)).values, z)
 
 
 @settings(max_examples=200)
@@ -276,16 +271,16 @@ def test_lattices_round_trip_decimals_to_the_last_digit(n: list[int], digits: in
 def test_levels_round_trip_whatever_their_spacing(levels: list[float]) -> None:
     codec = LevelsCodec(np.sort(np.array(levels)))
     z = np.array(levels)
-    assert np.array_equal(codec.decode(encode(codec, Cells(z), 0)).values, z)
+    assert np.array_equal(codec.decode(encode(codec, ColumnValues(z), 0)).values, z)
 
 
 def test_a_value_between_two_levels_stands_between_them() -> None:
     codec = LevelsCodec(np.array([0.0, 1.0, 10.0]))
-    v = encode(codec, Cells(np.array([-5.0, 0.5, 3.0, 99.0])), 0)[:, 0]
+    v = encode(codec, ColumnValues(np.array([-5.0, 0.5, 3.0, 99.0])), 0)[:, 0]
     assert v.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_onehot_has_a_dummy_less_than_states_and_the_first_dummy_wins() -> None:
-    codec = fit_codec("c", Categorical(encoding="onehot"), TEXT, 3, Cells(np.array([0, 1, 2], dtype=np.int32)))
+    codec = fit_codec("c", Categorical(encoding="onehot"), TEXT, 3, ColumnValues(np.array([0, 1, 2], dtype=np.int32)))
     assert codec.dims == 2
     assert codec.decode(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [1.5, 1.5]])).values.tolist() == [0, 1, 2, 1]

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import dipriv
+from dipriv import _serialization
+from dipriv._base.arrays import FloatArray
+from dipriv._random.bits import Draws, source
+from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
-from dipriv.kernels import (
-    Kernel,
-    KernelRecipe,
-    Laplace,
-    LaplaceKernel,
-    Optimal,
-    OptimalColumns,
-    OptimalJoint,
-    noisy_uniform_cdf,
-)
-from dipriv.kernels.discrete_laplace import discrete_laplace
-from dipriv.kernels.laplace import shift_and_flatten
-from dipriv.kernels.noisy_uniform import slope_of, tail_of
-from dipriv.randomness import Draws, FloatArray, source
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint, by_name
+from dipriv.kernels.laplace import LaplaceKernel, shift_and_flatten
+from dipriv.kernels.noisy_uniform import noisy_uniform_cdf, slope_of, tail_of
+from dipriv.kernels.protocol import KERNEL_SPECS
+from dipriv.kernels.transition import exp_below
+from tests.contracts import contributions
 from tests.support import ALARM, chi_square_tail, dkw, draws, ks_uniform, uniform_rows, vectors
 
 Build = Callable[[float, int], Kernel]
-RECIPES: dict[str, KernelRecipe] = {
-    "laplace": Laplace(),
+contributions()
+RECIPES: dict[str, KernelSpec] = {name: by_name(name) for name in KERNEL_SPECS} | {
     "laplace with shares": Laplace({"c0": 3.0}),
-    "optimal": Optimal(),
     "optimal with weights": Optimal({"c0": 3.0}),
     "optimal columns": OptimalColumns(),
     "optimal joint": OptimalJoint(),
@@ -40,7 +38,7 @@ KERNELS: dict[str, Build] = {
     for name, recipe in RECIPES.items()
 }
 every_kernel = pytest.mark.parametrize("build", KERNELS.values(), ids=KERNELS.keys())
-laplace_kernels = pytest.mark.parametrize("build", list(KERNELS.values())[:2], ids=list(KERNELS)[:2])
+laplace_kernels = pytest.mark.parametrize("build", [KERNELS["laplace"], KERNELS["laplace with shares"]])
 
 
 @every_kernel
@@ -68,7 +66,7 @@ def test_a_wrong_scale_is_noticed(epsilon: float) -> None:
 @every_kernel
 @pytest.mark.parametrize(("epsilon", "p"), [(0.5, 1), (2.0, 2), (4.0, 1), (12.0, 3)])
 def test_the_stated_law_is_the_sampled_one(build: Build, epsilon: float, p: int) -> None:
-    """`law_on` for uneven cells against counts of (cell before, cell after), in the first and the last column."""
+    """`joint_probabilities` for uneven cells against counts of (cell before, cell after), first and last column."""
     n = 100_000
     cuts = np.array([0.0, 0.03, 0.25, 0.3, 0.77, 1.0])
     u = uniform_rows(n, p, seed=11)
@@ -77,14 +75,14 @@ def test_the_stated_law_is_the_sampled_one(build: Build, epsilon: float, p: int)
     for column in {0, p - 1}:
         cells = [np.searchsorted(cuts[1:-1], side[:, column]) for side in (u, v)]
         counts = np.bincount(5 * cells[0] + cells[1], minlength=25)
-        assert chi_square_tail(counts, kernel.law_on(column, cuts).ravel()) > ALARM
-        assert chi_square_tail(counts, other.law_on(column, cuts).ravel()) < ALARM  # control: another ε
-        assert kernel.law_on(column, cuts).sum(axis=0) == pytest.approx(np.diff(cuts), abs=1e-12)
+        assert chi_square_tail(counts, kernel.joint_probabilities(column, cuts).ravel()) > ALARM
+        assert chi_square_tail(counts, other.joint_probabilities(column, cuts).ravel()) < ALARM  # control: another ε
+        assert kernel.joint_probabilities(column, cuts).sum(axis=0) == pytest.approx(np.diff(cuts), abs=1e-12)
 
 
 @laplace_kernels
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.7, 1e3])
-@pytest.mark.parametrize("p", [1, 2, 7, 1000])
+@pytest.mark.parametrize("p", [1, 2, 7, pytest.param(1000, marks=pytest.mark.slow)])
 def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
     build: Callable[[float, int], LaplaceKernel], epsilon: float, p: int
 ) -> None:
@@ -99,7 +97,7 @@ def test_budgets_of_the_columns_add_up_to_at_most_epsilon(
 
 @every_kernel
 @pytest.mark.parametrize("epsilon", [1e-6, 1e3])
-@pytest.mark.parametrize("p", [1, 1000])
+@pytest.mark.parametrize("p", [1, pytest.param(1000, marks=pytest.mark.slow)])
 def test_extreme_budgets_and_many_columns_behave(build: Build, epsilon: float, p: int) -> None:
     n = max(2, 4000 // p)
     v = build(epsilon, p).perturb(uniform_rows(n, p, seed=3), draws(4, n))
@@ -127,6 +125,48 @@ def test_the_law_is_the_same_seeded_and_secure(build: Build) -> None:
     assert stats.ks_2samp(seeded, secure).statistic < bound
     other = build(1.0, 1).perturb(u + 0.6, Draws(source(None), 0, n))[:, 0]
     assert stats.ks_2samp(seeded, other).statistic > bound
+
+
+@every_kernel
+@pytest.mark.parametrize("p", [1, 3])
+def test_a_kernel_travels_in_a_file(build: Build, p: int) -> None:
+    """Registered classes are rebuilt from plain data, prove their ε again, and draw the same noise from equal bits."""
+    kernel, u = build(1.0, p), uniform_rows(100, p, seed=9)
+    again = _serialization.load(_serialization.dump(kernel))
+    assert (type(again), again.epsilon, again.width) == (type(kernel), kernel.epsilon, p)
+    assert np.array_equal(again.perturb(u, draws(10, 100)), kernel.perturb(u, draws(10, 100)))
+
+
+@every_kernel
+@pytest.mark.parametrize(("epsilon", "p"), [(0.5, 1), (2.0, 3)])
+def test_exact_ratios_keep_to_epsilon(build: Build, epsilon: float, p: int) -> None:
+    """The product of the columns' largest ratios, by their integers, is at most e^ε; not at most e to half of it."""
+    ratios = build(epsilon, p).exact_ratios()
+    if ratios is None:  # noise on a lattice without end: by its formula
+        return
+    product = Fraction(1)
+    for one in ratios:
+        assert one.ratio is not None
+        assert one.ratio <= exp_below(one.budget)
+        product *= one.ratio
+    assert sum(one.budget for one in ratios) <= Fraction(epsilon)
+    assert exp_below(Fraction(epsilon) / 2) < product <= exp_below(Fraction(epsilon))  # the first is a control
+
+
+def test_a_registered_name_is_enough_for_a_release(tmp_path: Path) -> None:
+    """`kernel="toy"` is a file beside this one: released with, exported and loaded without another edit."""
+    people = pd.DataFrame({"x": np.arange(400) % 7, "y": np.random.default_rng(1).normal(size=400)})
+    released = dipriv.privatize(people, 1.0, public=people, kernel="toy", seed=1).data
+    assert released.shape == people.shape
+    dipriv.DIP(1.0, public=people, kernel="toy").fit(people).export_local(tmp_path / "reference")
+    local = dipriv.load_local(tmp_path / "reference", seed=2)
+    assert type(local.fitted.kernel).__name__ == "ToyKernel"
+    assert local.privatize(people).shape == people.shape
+
+
+def test_an_unknown_name_is_answered_by_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r'kernel=.gauss. is unknown.\nUse one of "laplace", "optimal", "toy"'):
+        by_name("gauss")
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])

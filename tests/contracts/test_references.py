@@ -1,24 +1,42 @@
-"""The contract that every reference passes: its own law becomes uniform, it is its own inverse, and it is total."""
+"""The contract that every reference passes: its distribution becomes uniform, it has an inverse, it is total."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn
+from dipriv._tables import frames
+from dipriv.errors import InputError
+from dipriv.kernels import Optimal
 from dipriv.references import (
     Empirical,
     Grouped,
     Known,
     Mixture,
-    Network,
-    Node,
     Parametric,
+    Private,
     Reference,
     ReferenceRows,
+    by_name,
+    protocol,
+    reference_spec,
 )
-from tests.support import dkw, ks_uniform, uniform_rows
+from dipriv.references._models.network import Network, Node
+from dipriv.references.protocol import as_spec, registered_names
+from dipriv.release.fidelity import expected_fidelity
+from dipriv.release.fitting import FittedMechanism, plan_fit
+from dipriv.schema import Schema
+from dipriv.sources.protocol import CountedTables
+from tests.contracts.toy_reference import Toy
+from tests.support import bits, dkw, ks_uniform, uniform_rows
 
 N = 60_000
 
@@ -46,6 +64,20 @@ def network(parents: list[tuple[int, ...]], seed: int) -> Reference:
         tables = rng.random((4 ** len(own), 4)) * (rng.random((4 ** len(own), 4)) < 0.8) + np.eye(4)[0]
         nodes.append(Node.of(own, group_of, masses, tables))
     return Network(tuple(nodes))
+
+
+def numbers() -> pa.Table:
+    x, y = np.random.default_rng(8).normal(size=(2, 2000))
+    return pa.table({"x": x, "y": x + y})
+
+
+def released_by(name: str) -> FittedMechanism:
+    """As a release fits the reference of this name, whatever it is fitted on."""
+    table = frames.read(numbers())
+    rows = CountedTables(table.rows, lambda: [table])
+    columns = [table.column(column) for column in table.names]
+    plan = plan_fit(by_name(name), Optimal(), 1.0, columns, Schema({}), rows=rows, reference=table, bits=bits(0))
+    return plan.fit(rows, bits(1))
 
 
 _nothing = np.empty((0, 1))
@@ -77,6 +109,7 @@ REFERENCES: dict[str, tuple[Reference, int]] = {
     "network, one column": (network([()], 1), 1),
     "network, a chain": (network([(), (0,), (1,)], 2), 3),
     "network, two parents": (network([(), (0,), (0, 1)], 3), 3),
+    **{f"registered as {name}": (released_by(name).reference, 2) for name in registered_names()},
 }
 WITH_GROUPS = REFERENCES | {"grouped": (grouped(of_one_group=False), 3)}
 every_reference = pytest.mark.parametrize(("reference", "p"), WITH_GROUPS.values(), ids=WITH_GROUPS.keys())
@@ -120,3 +153,77 @@ def test_it_is_monotone_in_each_column_given_the_earlier_ones(reference: Referen
         v = start.copy()
         v[:, column] = np.linspace(v[:, column].min() - 5, v[:, column].max() + 5, N)
         assert np.all(np.diff(reference.to_uniform(v)[:, column]) >= -1e-12)
+
+
+@every_reference
+def test_it_tells_of_each_coordinate(reference: Reference, p: int) -> None:
+    """One for each column, by name; probabilities, where it has some, add up to one."""
+    names = [f"c{column}" for column in range(p)]
+    found = reference.coordinates([EncodedColumn(name) for name in names])
+    assert [coordinate.name for coordinate in found] == names
+    totals = [coordinate.probabilities.sum() for coordinate in found if coordinate.probabilities is not None]
+    np.testing.assert_allclose(totals, 1.0)
+
+
+@pytest.mark.parametrize("mean", [0.1, 20.0, 50.0, 1000.0])
+def test_a_table_of_integers_ends_where_the_tail_does(mean: float) -> None:
+    """Sums of probabilities are rounded: that they stay below one does not mean that a tail is left."""
+    reference = fit(Known(stats.poisson(mean)), _nothing, 1)
+    k = np.arange(int(mean) + 10.0)
+    np.testing.assert_allclose(reference.to_uniform(k[:, np.newaxis])[:, 0], stats.poisson(mean).cdf(k), atol=1e-12)
+    with pytest.raises(InputError, match="mass beyond"):
+        Known(stats.zipf(1.5))  # control: this tail is left
+
+
+# ---- the registry ----
+
+
+@contextmanager
+def registered(name: str, spec: Any) -> Iterator[None]:
+    reference_spec(name)(spec)
+    try:
+        yield
+    finally:
+        del protocol._specs._classes[name]
+
+
+def test_names_stand_for_specs() -> None:
+    assert isinstance(by_name("private"), Private)
+    assert isinstance(as_spec("holdout"), Empirical)
+    assert isinstance(as_spec("toy"), Toy)
+    assert as_spec(spec := Known(stats.norm())) is spec
+
+
+def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
+    with registered("another", Toy), pytest.raises(InputError, match=r'"private", .*"toy", "another"') as caught:
+        by_name("median")
+    assert "'median'" in str(caught.value)
+    with pytest.raises(InputError, match="unknown"):
+        by_name("another")
+
+
+def test_a_name_is_registered_once() -> None:
+    reference_spec("toy")(Toy)  # the same one again changes nothing
+    with pytest.raises(InputError, match="'private' already"):
+        reference_spec("private")(Toy)
+    assert isinstance(by_name("private"), Private)
+
+
+@pytest.mark.parametrize(
+    "thing", [None, 3, Toy, object(), Empirical], ids=["none", "number", "class", "object", "spec class"]
+)
+def test_what_is_no_spec_is_refused(thing: Any) -> None:
+    with pytest.raises(InputError, match="expected a reference, got"):
+        as_spec(thing)
+
+
+def test_a_toy_reference_releases_rows_from_one_file() -> None:
+    fitted = released_by("toy")
+    table = numbers()
+    released = fitted.release(frames.read(table), (), bits(2))
+    assert released.schema == table.schema
+    assert not released.equals(table)
+    kept = [np.corrcoef(table[name], released[name])[0, 1] for name in table.column_names]
+    expected = list(expected_fidelity(fitted).values())
+    np.testing.assert_allclose(kept, expected, atol=5 / np.sqrt(table.num_rows))  # five standard errors
+    assert min(expected) > 0.05  # control: unrelated rows would not have it

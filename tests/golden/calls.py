@@ -7,7 +7,7 @@ is called now.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,14 +17,14 @@ import pyarrow as pa
 from typer.testing import CliRunner
 
 import dipriv
-from dipriv import kernels, local, references, tables
+from dipriv import kernels, references
+from dipriv._tables import frames
 from dipriv.cli import app
-from dipriv.engines import spark, stream
+from dipriv.guarantee.sidecar import Sidecar, read_sidecar
 from dipriv.ledger import Ledger, Record
-from dipriv.notes import read_note
 from tests import spark_support
 
-_NAMES = {"seed": "rng"}
+_NAMES: dict[str, str] = {}
 
 Schema = dipriv.Schema
 Continuous = dipriv.Continuous
@@ -57,12 +57,12 @@ class Released:
 def privatize(frame: Any, epsilon: float, *, seed: int, **options: Any) -> Released:
     """A table in memory."""
     release = dipriv.privatize(frame, epsilon, **_named(seed=seed, **options))
-    return Released(release.data, release.guarantee.epsilon, int(release.released.sum()))
+    return Released(release.data, release.guarantee.epsilon, release.n_rows)
 
 
 def released_rows(frame: Any, epsilon: float, *, seed: int, **options: Any) -> list[bool]:
     """Which rows of a table in memory are released."""
-    return [bool(free) for free in dipriv.privatize(frame, epsilon, **_named(seed=seed, **options)).released]
+    return [bool(free) for free in dipriv.privatize(frame, epsilon, **_named(seed=seed, **options)).secrets.released]
 
 
 def fidelity(frame: Any, epsilon: float, *, seed: int, **options: Any) -> dict[str, float]:
@@ -103,9 +103,9 @@ def export(path: Path, rows: Any, epsilon: float, *, seed: int, **options: Any) 
     dipriv.DIP(epsilon, **_named(seed=seed, **options)).fit(rows).export_local(path)
 
 
-def load(path: Path, *, seed: int) -> local.Local:
+def load(path: Path, *, seed: int) -> dipriv.LocalReference:
     """Read a reference for local use."""
-    return local.load(path, **_named(seed=seed))
+    return dipriv.load_local(path, **_named(seed=seed))
 
 
 def locally(rows: Any, private: Any, epsilon: float, *, seed: int, fit: Mapping[str, Any] | None = None) -> Released:
@@ -145,8 +145,8 @@ def privatize_file(
 
 def privatize_stream(source: Any, epsilon: float, *, seed: int, **options: Any) -> Released:
     """A table larger than memory."""
-    release = stream.privatize(source, epsilon, **_named(seed=seed, **options))
-    return Released(release.batches().read_all(), release.guarantee.epsilon, release.rows)
+    release = dipriv.privatize(source, epsilon, **_named(seed=seed, **options))
+    return Released(release.data.to_table(), release.guarantee.epsilon, release.n_rows)
 
 
 def privatize_spark(
@@ -154,13 +154,13 @@ def privatize_spark(
 ) -> Released:
     """A Spark DataFrame, in partitions of these sizes."""
     frame = spark_support.in_partitions(session, table, sizes)
-    release = spark.privatize(frame, epsilon, **_named(seed=seed, **options))
-    return Released(release.data.toArrow(), release.guarantee.epsilon, release.rows)
+    release = dipriv.privatize(frame, epsilon, **_named(seed=seed, **options))
+    return Released(release.data.toArrow(), release.guarantee.epsilon, release.n_rows)
 
 
 def held_out(split: Split, frame: Any) -> list[bool]:
     """Which rows of a table are held out."""
-    return [bool(held) for held in split.held_out(tables.read(frame))]
+    return [bool(held) for held in split.held_out(frames.read(frame))]
 
 
 def open_ledger(path: Path) -> Ledger:
@@ -170,27 +170,14 @@ def open_ledger(path: Path) -> Ledger:
 
 def promise_in(record: Record) -> dipriv.Guarantee:
     """The guarantee that a ledger has of a release of rows."""
-    names = ("epsilon", "protects", "kernel", "reference", "secure_randomness")
-    plain = record.guarantee
-    return dipriv.Guarantee(**{name: plain[name] for name in names}, conditions=tuple(plain["conditions"]))
+    return record.guarantee
 
 
-@dataclass(frozen=True)
-class Note:
-    """What the note beside a released file says."""
-
-    epsilon: float
-    facts: dict[str, Any]
-    conditions: Sequence[str]
-    fidelity: dict[str, float]
-
-
-def note_beside(released: Path) -> Note:
-    """Read the note beside a released file."""
-    promise, kept = read_note(released)
-    assert promise is not None
-    names = ("protects", "kernel", "reference", "secure_randomness", "model", "unit", "neighbours", "delta")
-    return Note(promise.epsilon, {name: getattr(promise, name) for name in names}, promise.conditions, kept)
+def sidecar_beside(released: Path) -> Sidecar:
+    """Read the sidecar beside a released file."""
+    found = read_sidecar(released)
+    assert found is not None
+    return found
 
 
 def _named(**options: Any) -> dict[str, Any]:

@@ -35,11 +35,11 @@ from tests.golden.calls import (
     export,
     held_out,
     load,
-    note_beside,
     open_ledger,
     privatize,
     promise_in,
     released_rows,
+    sidecar_beside,
 )
 
 FILES = Path(__file__).with_name("files")
@@ -177,8 +177,8 @@ def _notes() -> dict[str, Any]:
             command("privatize", FILES / str(source), "-o", out, "--no-ledger", "--quiet", *asked)
             note = Path(f"{out}.dipriv.json")
             (FILES / note.name).write_bytes(note.read_bytes())
-            said = note_beside(FILES / f"{name}.csv")
-            expected[name] = {"epsilon": said.epsilon, "facts": said.facts, "fidelity": said.fidelity}
+            said = sidecar_beside(FILES / f"{name}.csv")
+            expected[name] = {"guarantee": said.guarantee.to_dict(), "fidelity": dict(said.fidelity)}
     return expected
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden.calls import BudgetError, Schema, Split, held_out, note_beside, open_ledger, promise_in
+from dipriv.guarantee import PrivacyUnit, UnprotectedKind
+from tests.golden.calls import BudgetError, Schema, Split, held_out, open_ledger, promise_in, sidecar_beside
 from tests.golden.make_files import FILES, KINDS, again, local_results, mask, masks, read_csv
 
 EXPECTED: dict[str, Any] = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
@@ -40,7 +41,7 @@ def test_the_ledger_says_what_was_spent(ledger: Path) -> None:
         (0.3, "failed", None, "people-3.csv"),
         (0.4, "reserved", None, None),
     ]
-    assert all(each.started.year == 2026 and each.guarantee["protects"] == "every row" for each in records)
+    assert all(each.started.year == 2026 and not each.guarantee.unprotected for each in records)
 
 
 def test_the_ledger_is_written_on(ledger: Path) -> None:
@@ -86,14 +87,23 @@ def test_a_split_holds_out_the_same_rows() -> None:
     assert masks(other, Split(0.5, bytes(32), "person"))["positions"] != found["positions"]  # control: keys matter
 
 
+UNITS = {"private": PrivacyUnit(), "holdout": PrivacyUnit(), "unit": PrivacyUnit.rows_of("person", 4)}
+
+
 @pytest.mark.parametrize("name", EXPECTED["notes"])
 def test_a_note_says_what_it_said(name: str) -> None:
     kept = EXPECTED["notes"][name]
-    note = note_beside(FILES / f"{name}.csv")
+    found = sidecar_beside(FILES / f"{name}.csv")
     plain = json.loads((FILES / f"{name}.csv.dipriv.json").read_text(encoding="utf-8"))
-    assert (note.epsilon, note.facts, note.fidelity) == (kept["epsilon"], kept["facts"], kept["fidelity"])
-    assert list(note.conditions) == plain["guarantee"]["conditions"]
-    assert note.fidelity == plain["fidelity"]
+    said = found.guarantee
+    assert (said.epsilon, said.delta, dict(found.fidelity)) == (kept["epsilon"], 0.0, kept["fidelity"])
+    assert said.secure_randomness == kept["facts"]["secure_randomness"]
+    assert said.unit == UNITS[name]
+    assert said.has_unprotected_rows == ("no formal protection" in kept["facts"]["protects"])
+    assert said.legacy == ()  # every sentence was recognised
+    kept_columns = sum(part.kind is UnprotectedKind.UNCHANGED_COLUMNS for part in said.unprotected)
+    assert len(said.assumptions) + kept_columns == len(plain["guarantee"]["conditions"])
+    assert (found.rows_read, found.rows_released) == (plain["rows"]["read"], plain["rows"]["released"])
 
 
 @pytest.mark.parametrize("ending", ["toml", "json"])

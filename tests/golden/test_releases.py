@@ -42,6 +42,7 @@ def test_a_seeded_release_is_what_it_was(name: str, case: Case) -> None:
     _compare(name, case())
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed; pip install dipriv[spark]")
 @pytest.mark.parametrize(("name", "case"), SPARK_CASES.items(), ids=SPARK_CASES)

@@ -58,7 +58,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_released_sample_follows_the_law(case: Case, epsilon: float) -> None:
     private = pd.DataFrame({"z": case.law.rvs(size=N, random_state=7)})
-    release = dipriv.privatize(private, epsilon, reference=Known(case.given), rng=8)
+    release = dipriv.privatize(private, epsilon, reference=Known(case.given), seed=8)
     released = release.data["z"].to_numpy()
     assert len(released) == N
     assert release.data["z"].dtype == private["z"].dtype
@@ -76,7 +76,7 @@ def test_a_multivariate_normal_keeps_its_dependence() -> None:
     mean, cov = np.array([1.0, -2.0, 0.5]), np.array([[4.0, 1.2, 0.3], [1.2, 1.0, -0.4], [0.3, -0.4, 2.0]])
     law = stats.multivariate_normal(mean, cov)
     private = pd.DataFrame(law.rvs(N, random_state=1), columns=["a", "b", "c"])
-    released = dipriv.privatize(private, 1.0, reference=Known(law), rng=2).data.to_numpy()
+    released = dipriv.privatize(private, 1.0, reference=Known(law), seed=2).data.to_numpy()
     for column in range(3):
         assert ks(released[:, column], stats.norm(mean[column], np.sqrt(cov[column, column]))) < dkw(N)
     white = np.linalg.solve(np.linalg.cholesky(cov), (released - mean).T).T
@@ -97,7 +97,7 @@ def test_one_discrete_column_has_the_exact_transition_matrix(number: int) -> Non
     for true in levels:
         private = pd.DataFrame({"z": np.full(n, true)})
         release = dipriv.privatize(
-            private, float(case["epsilon"]), reference=law, kernel="laplace", rng=100 + int(true)
+            private, float(case["epsilon"]), reference=law, kernel="laplace", seed=100 + int(true)
         )
         released = release.data["z"]
         counts = np.bincount(released, minlength=len(pi))

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dipriv
-from dipriv.codecs import Cells
-from dipriv.codecs.protocol import PRESENT
-from dipriv.fitting import Fitted
-from dipriv.kernels import JointKernel, Optimal
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues
+from dipriv._random.bits import source
+from dipriv.kernels import Optimal
+from dipriv.kernels._joint.kernel import JointKernel
 from dipriv.mechanism import compose, decode
-from dipriv.randomness import FloatArray, source
 from dipriv.references import Known
+from dipriv.release.fitting import FittedMechanism
 from tests.support import ALARM, dkw, draws, ks, uniform_rows
 
 N = 100_000
@@ -47,7 +48,7 @@ def test_a_normal_sample_stays_one(epsilon: float) -> None:
     law = stats.multivariate_normal(MEAN, COV)
     private = law.rvs(N, random_state=1)
     frame = pd.DataFrame(private, columns=["a", "b", "c"])
-    release = dipriv.privatize(frame, epsilon, reference=Known(law), kernel="optimal", rng=2)
+    release = dipriv.privatize(frame, epsilon, reference=Known(law), kernel="optimal", seed=2)
     released = release.data.to_numpy()
     deviations = np.sqrt(np.diag(COV))
     for column in range(3):
@@ -64,7 +65,7 @@ def test_a_normal_sample_stays_one(epsilon: float) -> None:
     assert ks(spread, stats.chi2(3)) < dkw(N)
     assert ks(1.05 * spread, stats.chi2(3)) > dkw(N)  # control
     if epsilon < 200:
-        assert isinstance(release.fitted and release.fitted.kernel, JointKernel)
+        assert isinstance(release.secrets.mechanism and release.secrets.mechanism.kernel, JointKernel)
 
 
 # a private reference
@@ -82,14 +83,14 @@ FRAME = pd.DataFrame(
 )
 
 
-def from_reference(fitted: Fitted, seed: int) -> list[Cells]:
+def from_reference(fitted: FittedMechanism, seed: int) -> list[ColumnValues]:
     u = np.clip(uniform_rows(N, len(fitted.order), seed), 2.0**-53, 1 - 2.0**-53)
     v = np.empty_like(u)
     v[:, list(fitted.order)] = fitted.reference.from_uniform(u)
     return decode([column.codec for column in fitted.columns], v)
 
 
-def as_numbers(cells: Cells) -> NDArray[Any]:
+def as_numbers(cells: ColumnValues) -> NDArray[Any]:
     """Values, with missing ones below all others."""
     values = cells.values.astype(np.float64)
     return values if cells.missing is None else np.where(cells.missing == PRESENT, values, -1e9)
@@ -116,7 +117,7 @@ def test_rows_of_a_private_reference_stay_rows_of_it(epsilon: float) -> None:
 
     Columns by two DKW bounds; pairs by the mean products of their places among a third sample, with standard errors.
     """
-    found = dipriv.privatize(FRAME, epsilon, kernel="optimal", rng=5).fitted
+    found = dipriv.privatize(FRAME, epsilon, kernel="optimal", seed=5).secrets.mechanism
     assert found is not None
     mechanism = compose([column.codec for column in found.columns], found.reference, found.kernel, found.order)
     private = from_reference(found, 6)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dipriv
-from dipriv import tables
-from dipriv.private.margins import CLEAR
-from dipriv.private.one_way import OF_STEP, OF_TREE
+from dipriv._tables import frames as tables
+from dipriv.references._learning.histograms import OF_STEP, OF_TREE
+from dipriv.references._learning.postprocess import CLEAR
 from tests.support import ALARM, dkw, draws, ks_uniform
 
 N = 400_000
@@ -56,12 +56,12 @@ def test_a_continuous_column_keeps_its_distribution(name: str) -> None:
     """sup|F̂ - F_N| is within what the noise allows; the release is at most twice that and its sampling error away."""
     z = CONTINUOUS[name]
     frame = pd.DataFrame({"z": z})
-    dip = dipriv.DIP(1.0, rng=1).fit(frame)
-    column = dip.fitted_.columns[0]
+    dip = dipriv.DIP(1.0, seed=1).fit(frame)
+    column = dip.mechanism_.columns[0]
 
     def error(values: NDArray[np.float64]) -> float:
         cells = column.cells(tables.read(pd.DataFrame({"z": values})))
-        return ks_uniform(dip.fitted_.reference.to_uniform(column.codec.encode(cells, draws(2, N)))[:, 0])
+        return ks_uniform(dip.mechanism_.reference.to_uniform(column.codec.encode(cells, draws(2, N)))[:, 0])
 
     allowed = reference_error(1.0, len(getattr(column.codec, "starts", ()))) / N
     assert error(z) < allowed
@@ -77,7 +77,7 @@ def test_a_heavy_tail_keeps_its_mean(sigma: float) -> None:
     """Five standard errors of the counts of the last octaves, which weigh most; a hundredth for what cells blur."""
     z = np.random.default_rng(1).lognormal(10, sigma, N)
     for seed in range(2):
-        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, rng=seed).data["z"]
+        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, seed=seed).data["z"]
         last = 5 * math.sqrt(2) * noise_scale(1.0) * 2 * z.max() / N * 2  # octaves halve: all of them, twice the last
         allowed = last + 0.01 * z.mean() + 4.9 * z.std() / math.sqrt(N)
         assert abs(released.mean() - z.mean()) < allowed
@@ -123,7 +123,7 @@ def test_odd_columns_stay_in_range(name: str) -> None:
     most = np.maximum(most, np.finfo(np.float64).tiny) if name == "subnormal" else most  # these are one octave
     reach = []
     for seed in range(3):
-        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, rng=seed).data["z"].to_numpy()
+        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, seed=seed).data["z"].to_numpy()
         assert released.dtype == z.dtype
         assert np.all(np.isfinite(released))
         reach.append(np.max(np.abs(released.astype(np.longdouble))) / most if most > 0 else released.any())
@@ -136,7 +136,7 @@ def test_a_constant_stays_the_constant(name: str) -> None:
     """But for what noise alone can make beside it."""
     z = column(ODD[name])
     for seed in range(3):
-        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, rng=seed).data["z"]
+        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, seed=seed).data["z"]
         assert np.mean(released == z[0]) > 1 - CLEAR * noise_scale(1.0) / len(z)
 
 
@@ -146,7 +146,7 @@ def test_an_atom_keeps_its_mass(name: str, atom: float) -> None:
     share = np.mean(z == atom)
     allowed = 4.9 * math.sqrt(share * (1 - share) / len(z)) + 10 * noise_scale(1.0) / len(z)
     for seed in range(3):
-        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, rng=seed).data["z"]
+        released = dipriv.privatize(pd.DataFrame({"z": z}), 1.0, seed=seed).data["z"]
         assert abs(np.mean(released == atom) - share) < allowed
         assert abs(np.mean(released == atom) - share**2) > (allowed if share < 0.9 else 0)  # control
 
@@ -160,7 +160,7 @@ def test_an_atom_keeps_its_mass(name: str, atom: float) -> None:
 def test_nothing_but_nulls_is_no_error(arrow_type: pa.DataType, rows: int) -> None:
     table = pa.table({"z": pa.array([None] * rows, arrow_type)})
     for data in (table, table.append_column("other", pa.array(np.arange(rows)))):
-        released = dipriv.privatize(data, 1.0, rng=1).data
+        released = dipriv.privatize(data, 1.0, seed=1).data
         assert released.schema.equals(data.schema)
         if rows > 1 and data is table:
             assert released["z"].null_count > 0.99 * rows
@@ -181,7 +181,7 @@ TIMES: dict[str, Callable[[np.random.Generator, int], pl.Series]] = {
 @pytest.mark.parametrize("rows", [2, 100, 200_000])
 def test_times_of_all_sorts_come_out_as_they_went_in(name: str, rows: int) -> None:
     series = column(TIMES[name], rows)
-    released = dipriv.privatize(pl.DataFrame({"z": series}), 1.0, rng=1).data["z"]
+    released = dipriv.privatize(pl.DataFrame({"z": series}), 1.0, seed=1).data["z"]
     assert released.dtype == series.dtype
     assert released.len() == rows
     ticks, before = released.to_physical().drop_nulls(), series.to_physical()
@@ -191,8 +191,7 @@ def test_times_of_all_sorts_come_out_as_they_went_in(name: str, rows: int) -> No
         assert stats.ks_2samp(before, ticks).statistic < bound
         assert stats.ks_2samp(before + int(before.std() // 2), ticks).statistic > bound  # control
     if name == "times of day":
-        assert ticks.min() >= 0
-        assert ticks.max() < 86_400 * 10**9
+        assert ((ticks >= 0) & (ticks < 86_400 * 10**9)).all()
 
 
 def test_ten_thousand_labels() -> None:
@@ -200,7 +199,7 @@ def test_ten_thousand_labels() -> None:
     n = 60_000
     weights = 1 / np.arange(1, 10_001)
     labels = np.char.add("k", rng.choice(10_000, n, p=weights / weights.sum()).astype(str))
-    released = dipriv.privatize(pd.DataFrame({"z": labels}), 1.0, rng=1).data["z"]
+    released = dipriv.privatize(pd.DataFrame({"z": labels}), 1.0, seed=1).data["z"]
     assert set(released) <= set(labels)
     for common in ("k0", "k1", "k2"):
         share = np.mean(labels == common)
@@ -223,7 +222,7 @@ def test_a_hundred_columns_and_five_hundred_rows() -> None:
             for i in range(100)
         }
     )
-    released = dipriv.privatize(frame, 1.0, rng=1).data
+    released = dipriv.privatize(frame, 1.0, seed=1).data
     assert released.dtypes.equals(frame.dtypes)
     assert np.isfinite(released.select_dtypes("number")).all().all()
 
@@ -242,7 +241,7 @@ def test_a_handful_of_rows(rows: int, epsilon: float) -> None:
         }
     )
     for data in (frame, *(frame[[name]] for name in frame)):
-        released = dipriv.privatize(data, epsilon, rng=1).data
+        released = dipriv.privatize(data, epsilon, seed=1).data
         assert released.shape == data.shape
         assert released.dtypes.equals(data.dtypes)
         assert not np.isinf(released.select_dtypes("number")).any().any()
@@ -254,7 +253,7 @@ def test_dependence_is_kept(target: str | None) -> None:
     rng = np.random.default_rng(8)
     x = rng.normal(size=n)
     frame = pd.DataFrame({"x": x, "y": (x + rng.normal(size=n) > 0), "w": 2 * x + rng.normal(size=n)})
-    released = dipriv.privatize(frame, 2.0, reference=dipriv.references.Private(target), rng=1).data
+    released = dipriv.privatize(frame, 2.0, reference=dipriv.references.Private(target), seed=1).data
     for one, other in (("x", "w"), ("x", "y"), ("w", "y")):
         kept, was = (stats.spearmanr(data[one], data[other]).statistic for data in (released, frame))
         assert abs(kept - was) < 0.1 * abs(was) + 4.9 / math.sqrt(n)

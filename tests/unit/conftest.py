@@ -21,7 +21,7 @@ def postgres_server() -> Iterator[postgres.Server]:
         yield started
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a new ledger may be, on each kind of database."""
     if request.param == "sqlite":

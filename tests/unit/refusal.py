@@ -37,5 +37,6 @@ def refused(error: type[dipriv.DiprivError], *needles: str, call: Callable[[], A
 
 
 def privatize(table: Any, epsilon: Any = 1.0, **options: Any) -> Any:
-    """The call under test: seeded, on a hold-out unless told otherwise."""
-    return dipriv.privatize(table, epsilon, **{"reference": "holdout", "rng": 5, **options}).data
+    """The call under test: seeded, with a hold-out unless a reference or a public table is given."""
+    reference = {} if "public" in options else {"reference": "holdout"}
+    return dipriv.privatize(table, epsilon, **{"seed": 5, **reference, **options}).data

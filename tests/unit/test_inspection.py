@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dipriv
-from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError, tables
-from dipriv.identifying import EXPECTED_REPEATS
-from dipriv.inspection import MOST_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
+from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError
+from dipriv._tables import frames as tables
+from dipriv._tables.identifiers import EXPECTED_REPEATS
+from dipriv.inspection import MAX_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
 from tests.support import ALARM, data_folder
 from tests.unit.refusal import NUMBER, SECRET, refused
 
@@ -275,13 +276,13 @@ def test_the_draft_says_what_it_is() -> None:
 
 
 def test_long_lists_are_not_drafted() -> None:
-    many = inspect(pa.table({"code": [f"c{i}" for i in range(MOST_LISTED + 1)] * 3}))
+    many = inspect(pa.table({"code": [f"c{i}" for i in range(MAX_LISTED + 1)] * 3}))
     assert unwarned(many) == {"code": Categorical()}
     assert "not declared" in many.schema_toml()
-    assert many.columns[0].distinct == MOST_LISTED + 1
-    few = inspect(pa.table({"code": [f"c{i:04}" for i in range(MOST_LISTED)] * 3}))
-    assert unwarned(few) == {"code": Categorical(levels=tuple(f"c{i:04}" for i in range(MOST_LISTED)))}
-    assert few.columns[0].rare == MOST_LISTED
+    assert many.columns[0].distinct == MAX_LISTED + 1
+    few = inspect(pa.table({"code": [f"c{i:04}" for i in range(MAX_LISTED)] * 3}))
+    assert unwarned(few) == {"code": Categorical(levels=tuple(f"c{i:04}" for i in range(MAX_LISTED)))}
+    assert few.columns[0].rare == MAX_LISTED
 
 
 def test_a_draft_is_accepted_as_it_is() -> None:
@@ -302,7 +303,7 @@ def test_a_draft_is_accepted_as_it_is() -> None:
         schema = Schema.from_toml(inspection.schema_toml())
         assert dict(schema) == unwarned(inspection)
         assert set(schema) == set(tables.read(table).names)
-        dipriv.privatize(table, 1.0, reference="holdout", schema=schema, rng=1)
+        dipriv.privatize(table, 1.0, reference="holdout", schema=schema, seed=1)
 
 
 AWKWARD = st.text("aZ0 .=#[]\"'\\\n\r\té漢\x00\x1b\x7f\x85\u2028\U0001f600", max_size=8)
@@ -317,6 +318,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.dictionaries(AWKWARD, CELLS, min_size=1, max_size=4))
 def test_drafts_load_back(columns: dict[str, list[Any]]) -> None:
@@ -363,6 +365,7 @@ def real(path: str) -> pa.Table:
     return pq.read_table(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "keys"),
     [

@@ -59,10 +59,10 @@ def test_schemas_are_saved_and_loaded(tmp_path: Path, ending: str) -> None:
         (lambda: Discrete(step=1 / 3), "step"),
         (lambda: Discrete(step=0), "step"),
         (lambda: Mixed(atoms=(float("inf"),)), "cannot be used"),
-        (lambda: Categorical(levels="abc"), "not a list"),  # type: ignore[arg-type]
+        (lambda: Categorical(levels="abc"), "expected levels as a list"),  # type: ignore[arg-type]
         (lambda: Categorical(encoding="dummy"), "unknown"),  # type: ignore[arg-type]
         (lambda: Datetime(resolution="week"), "unknown"),  # type: ignore[arg-type]
-        (lambda: Schema({"a": "continuous"}), "not a kind"),  # type: ignore[dict-item]
+        (lambda: Schema({"a": "continuous"}), "expected a kind"),  # type: ignore[dict-item]
         (lambda: Schema({1: Continuous()}), "text names"),  # type: ignore[dict-item]
         (lambda: Schema.from_dict({"a": {"kind": "real"}}), "no known kind"),
         (lambda: Schema.from_dict({"a": {"kind": "continuous", "min": 0}}), "no field 'min'"),

@@ -45,13 +45,13 @@ def check_round_trip(table: Any, cells: Callable[[Any], list[Any]], type_of: Cal
     """A one-column table keeps its type; without noise its cells, row by row; from a hold-out its levels."""
     before = cells(table)
     assert len(set(before)) > 1
-    clear = dipriv.privatize(table, NO_NOISE, reference="holdout", public=table, rng=SEED)
+    clear = dipriv.privatize(table, NO_NOISE, public=table, seed=SEED)
     assert type(clear.data) is type(table)
     assert type_of(clear.data) == type_of(table)
     assert [(type(cell), cell) for cell in cells(clear.data)] == [(type(cell), cell) for cell in before]
 
-    noisy = dipriv.privatize(table, 1.0, reference="holdout", rng=SEED)
-    after, rows = cells(noisy.data), noisy.rows.tolist()
+    noisy = dipriv.privatize(table, 1.0, reference="holdout", seed=SEED)
+    after, rows = cells(noisy.data), noisy.secrets.row_positions.tolist()
     reference = [before[row] for row in sorted(set(range(ROWS)) - set(rows))]
     assert type_of(noisy.data) == type_of(table)
     assert len(after) == len(rows) < ROWS

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dipriv import __version__
-from dipriv.cli import audit, ledger, look, privatize, reproduce
+from dipriv._version import __version__
+from dipriv.cli import audit, ledger, look, privatize
 from dipriv.cli.terminal import errors_exit_with, say
 
 app = typer.Typer(
@@ -23,12 +23,10 @@ app.command()(look.inspect)
 app.command()(look.compare)
 app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
-app.command()(look.demo)
-app.command()(reproduce.reproduce)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         say(f"dipriv {__version__}")
         raise typer.Exit
 

@@ -23,18 +23,18 @@ from dipriv.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from dipriv.audit import Attack, Audit, Bound, Exact
+    from dipriv.auditing import AttackResult, Audit, Bound, Exact
 
 PRIVATE = "Contains statistics of the private data; do not publish."
-ANY_WIDTH = 10_000
-"""More than a line of a file or a log ever has."""
+MAX_WIDTH = 10_000
+"""Of a table that is written to a file or a pipe, in characters."""
 
 
 @errors_exit_with(2)
 def audit(
     table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The claim: privacy budget of a row.")],
-    reference: Annotated[str, typer.Option(help="private or holdout, as for privatize.")] = "private",
+    reference: Annotated[str | None, typer.Option(help="private or holdout, as for privatize.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of interest of a private reference.")] = None,
     reference_share: Annotated[float | None, typer.Option(help="Part of ε for the private reference.")] = None,
     kernel: Annotated[str, typer.Option(help="optimal or laplace.")] = "optimal",
@@ -46,24 +46,24 @@ def audit(
     secret: Annotated[str | None, typer.Option(help="Column that an attacker wants to know; all if unset.")] = None,
     draws: Annotated[int, typer.Option(help="Rows to draw for the bound on ε.")] = 2_000_000,
     confidence: Annotated[float, typer.Option(help="Of each bound and interval.")] = 0.999,
+    control: Annotated[float, typer.Option(help="Share of the rows in the control group of the attacks.")] = 0.3,
     seed: Annotated[int | None, typer.Option(min=0, help="Make the audit repeatable.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write what was found, as JSON.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the results, as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML report: do not publish it.")] = None,
     format_: FormatOption = None,
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
 ) -> None:
-    """Attack a release of this table before others do: lower bounds on ε beside the claim, and attacks with controls.
+    """Audit a release of this table: lower bounds on ε beside the claim, and attacks with a control group.
 
-    Nothing is published, and no ε is spent. The promise to a row is audited, not one to a person (privatize --unit).
+    Nothing is published, and no ε is spent. The guarantee of a row is audited, not that of a person (privatize --unit).
 
-    Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error, which is no verdict.
+    Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error.
     """
-    from dipriv.audit.whole import audit as measure
-    from dipriv.files import Source, write_text
-    from dipriv.publish import Request, recipe_of, without_columns
-    from dipriv.tables import check_names
+    from dipriv._base.atomic_write import write_text
+    from dipriv.auditing.run import audit as run_audit
+    from dipriv.sources.files import File
 
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     for path in (output, report):
@@ -72,29 +72,35 @@ def audit(
         from dipriv.report import check_extras
 
         check_extras()
-    rows = Source.open(table, format_).read()
-    check_names(drop or (), rows.column_names, "--drop")
-    rows = rows.drop_columns(drop or [])
-    known = None if public is None else Source.open(public).read()
-    asked = Request(epsilon, reference=reference, target=target, reference_share=reference_share, public=known)
-    declared = load_schema(schema)
+    rows = File.at(table, format_).read()
     options: dict[str, Any] = {
-        "reference": recipe_of(asked),
+        "reference": reference,
         "kernel": kernel,
-        "schema": None if declared is None else without_columns(declared, {*(drop or ()), *(keep or ())}),
+        "schema": load_schema(schema),
         "keep": tuple(keep or ()),
+        "drop": tuple(drop or ()),
         "holdout": holdout,
-        "public": known,
+        "public": None if public is None else File.at(public).read(),
+        "target": target,
+        "reference_share": reference_share,
     }
     with Progress("auditing", unit="%", quiet=quiet) as bar:
 
-        def tell(what: str, share: float) -> None:
-            bar.update(what, round(100 * share), 100)
+        def progress(what: str, done: float, total: float | None) -> None:
+            bar.update(what, round(100 * done / (total or 1)), 100)
 
-        found = measure(
-            rows, epsilon, secret=secret, draws=draws, confidence=confidence, rng=seed, progress=tell, **options
+        found = run_audit(
+            rows,
+            epsilon,
+            secret=secret,
+            draws=draws,
+            confidence=confidence,
+            control=control,
+            seed=seed,
+            progress=progress,
+            **options,
         )
-    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if output is not None:
         write_text(output, text + "\n", 0o600)
     if report is not None:
@@ -103,31 +109,31 @@ def audit(
         typer.echo(text)
     else:
         _show(found)
-        for what, path in (("Found", output), ("Report", report)):
+        for what, path in (("Results", output), ("Report", report)):
             if path is not None:
                 say(f"{what}: {path}")
         say(f"\n{PRIVATE}")
     if not found.passed:
-        warn("The claim is refuted: do not publish a release that is made this way.")
+        warn(found.conclusion)
         raise typer.Exit(1)
 
 
 def _write_report(
     rows: Any, epsilon: float, found: Audit, path: Path, options: dict[str, Any], seed: int | None
 ) -> None:
-    """A comparison of the table with a release that nobody gets, and what the audit found."""
+    """A comparison of the table with a release that is not published, and the results of the audit."""
     import numpy as np
 
-    from dipriv.release import privatize
+    from dipriv.auditing.procedure import Privatize
     from dipriv.report import compare, write_report
 
-    rng = None if seed is None else np.random.SeedSequence([seed, 1])  # [seed] is the audit's
-    release = privatize(rows, epsilon, rng=rng, **options)
+    sequence = None if seed is None else np.random.SeedSequence([seed, 1])  # the audit uses [seed]
+    release = Privatize(epsilon, options).release(rows, sequence)
     compared = compare(
-        rows,
+        rows.select(release.data.column_names),
         release.data,
         schema=release.schema,
-        rows=release.rows,
+        rows=release.secrets.row_positions,
         guarantee=release.guarantee,
         fidelity=release.fidelity,
         audit=found,
@@ -136,8 +142,8 @@ def _write_report(
 
 
 def _show(found: Audit) -> None:
-    """Tables for people: on a terminal as wide as it is, with names folded, and elsewhere one line for each entry."""
-    from dipriv.audit.results import as_percent
+    """Print the results as tables: folded to the width of a terminal, elsewhere one line for each entry."""
+    from dipriv.auditing.results import as_percent
 
     bounds = _table("ε of", "verdict", "claimed", "bound", "confidence", "draws")
     for bound in found.bounds:
@@ -160,21 +166,21 @@ def _show(found: Audit) -> None:
         )
     for shown in (bounds, attacks):
         if not out.is_terminal:
-            shown.width = out.measure(shown, options=out.options.update(width=ANY_WIDTH)).maximum
+            shown.width = out.measure(shown, options=out.options.update(width=MAX_WIDTH)).maximum
         out.print(shown)
         out.print()
-    for note in found.notes:
-        say(note)
-    say(found.headline)
+    for remark in found.remarks:
+        say(remark)
+    say(f"{found.conclusion} Figures: {found.headline}." if found.passed else found.headline)
 
 
 def _table(*names: str) -> Table:
-    """Nothing in it is ever cut: what is too wide is folded, the widest column first."""
+    """A table whose cells are never cut: long ones are folded, the widest column first."""
     shown = Table(*names, box=None, pad_edge=False, collapse_padding=True)
     for column in shown.columns:
         column.overflow = "fold"
     return shown
 
 
-def _verdict(one: Bound | Exact | Attack) -> str:
-    return f"[bold red]{one.verdict}[/bold red]" if one.exceeded else one.verdict
+def _verdict(finding: Bound | Exact | AttackResult) -> str:
+    return f"[bold red]{finding.verdict}[/bold red]" if finding.exceeded else finding.verdict

@@ -1,4 +1,4 @@
-"""`dipriv ledger`: data sets, their budgets, and every release."""
+"""`dipriv ledger`: data sets, their privacy budgets, and every release."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def listing(context: typer.Context, ledger: Where = None) -> None:
         return
     from dipriv.ledger import Ledger
 
-    with Ledger.open(ledger) as book:
+    with Ledger.open(ledger) as opened_ledger:
         table = Table("data set", "releases", "ε spent", "budget", "left", "attacker's power at 5%", box=None)
-        for one in book.datasets():
+        for dataset in opened_ledger.datasets():
             table.add_row(
-                plain(one.name),
-                str(one.releases),
-                f"{one.spent:g}",
-                _or_none(one.budget),
-                _or_none(one.left),
-                f"{one.power():.1%}",
+                plain(dataset.name),
+                str(dataset.releases),
+                f"{dataset.spent:g}",
+                _or_none(dataset.budget),
+                _or_none(dataset.left),
+                f"{dataset.power():.1%}",
             )
         out.print(table)
 
@@ -48,37 +48,43 @@ def listing(context: typer.Context, ledger: Where = None) -> None:
 def show(
     context: typer.Context, name: Annotated[str, typer.Argument(help="Name of a data set.")], ledger: Where = None
 ) -> None:
-    """Every release of a data set, and what an attacker can do after all of them (Lemma 1)."""
+    """Every release of a data set, and the power of an attacker's best test after all of them (Lemma 1)."""
+    from dipriv.guarantee import Model
+    from dipriv.guarantee.wording import HELD_OUT, true_value, unit_name
     from dipriv.ledger import Ledger
 
-    with Ledger.open(ledger or context.obj) as book:
-        found = book.dataset(name)
-        records = book.records(name)
+    with Ledger.open(ledger or context.obj) as opened_ledger:
+        dataset = opened_ledger.dataset(name)
+        records = opened_ledger.records(name)
         table = Table("release", "started (UTC)", "ε", "of", "state", "rows", "file", box=None)
         for record in records:
             table.add_row(
                 str(record.number),
                 f"{record.started:%Y-%m-%d %H:%M}",
                 f"{record.epsilon:g}",
-                plain(str(record.guarantee.get("unit", ""))),
-                record.state
-                if record.guarantee.get("secure_randomness", True)
-                else f"{record.state}, NOT PRIVATE: seeded",
+                plain(unit_name(record.guarantee.unit)),
+                _state(record),
                 "" if record.rows is None else f"{record.rows:,}",
                 plain(record.output or ""),
             )
         out.print(table)
-        limit = "no budget is set" if found.left is None else f"{found.left:g} of {found.budget:g} left"
-        say(f"\nε spent: {found.spent:g}; {limit}.")
-        if not all(map(_is_secure, records)):
+        left = "no budget is set" if dataset.left is None else f"{dataset.left:g} of {dataset.budget:g} left"
+        say(f"\nε spent: {dataset.spent:g}; {left}.")
+        guarantees = [record.guarantee for record in records]
+        if any(guarantee.model is Model.NONE for guarantee in guarantees):
+            say("The guarantee of a release cannot be read: nothing is known of what an attacker learns.")
+            return
+        if not all(guarantee.secure_randomness for guarantee in guarantees):
             say("A seeded release is not private: nothing bounds what an attacker learns.")
             return
+        units = {guarantee.unit for guarantee in guarantees}
+        tested = true_value(units.pop() if len(units) == 1 else None)
         say(
-            f"After {found.releases} release(s) the best test of a released row's true value at level 5% has power at "
-            f"most {found.power():.1%} (Lemma 1: 5% times e^{found.spent:g})."
+            f"After {dataset.releases} release(s) the best test of {tested} at level 5% has power at most "
+            f"{dataset.power():.1%} (Lemma 1: 5% times e^{dataset.spent:g})."
         )
-        if any("no formal protection" in str(record.guarantee.get("protects", "")) for record in records):
-            say("Rows that were held out have no formal protection.")
+        if any(guarantee.has_unprotected_rows for guarantee in guarantees):
+            say(HELD_OUT)
 
 
 @app.command()
@@ -91,13 +97,13 @@ def budget(
     """Set the total budget of a data set."""
     from dipriv.ledger import Ledger
 
-    with Ledger.open(ledger or context.obj) as book:
-        found = book.set_budget(name, epsilon)
-        say(f"{found.name}: budget {found.budget:g}, spent {found.spent:g}, left {_or_none(found.left)}.")
+    with Ledger.open(ledger or context.obj) as opened_ledger:
+        dataset = opened_ledger.set_budget(name, epsilon)
+        say(f"{dataset.name}: budget {dataset.budget:g}, spent {dataset.spent:g}, left {_or_none(dataset.left)}.")
 
 
-def _is_secure(record: Record) -> bool:
-    return bool(record.guarantee.get("secure_randomness", True))
+def _state(record: Record) -> str:
+    return record.state if record.guarantee.secure_randomness else f"{record.state}, NOT PRIVATE: seeded"
 
 
 def _or_none(value: float | None) -> str:

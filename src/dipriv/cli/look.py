@@ -1,4 +1,4 @@
-"""`dipriv inspect`, `dipriv compare` and `dipriv demo`: commands to look at a table, a release, and the program."""
+"""`dipriv inspect` and `dipriv compare`: look at a table, and at a release beside it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def inspect(
 
     The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
     """
-    from dipriv.files import Source, write_text
+    from dipriv._base.atomic_write import write_text
     from dipriv.inspection import inspect as look
+    from dipriv.sources.files import File
 
     refuse_same_file(IN=table, OUT=output)
     refuse_existing(output, force=force)
-    found = look(Source.open(table, format_).read())
+    found = look(File.at(table, format_).read())
     shown = Table("column", "type", "taken as", "nulls", "distinct", "warning", "would be read from the data", box=None)
     for column in found.columns:
         shown.add_row(
@@ -60,26 +61,17 @@ def compare(
 
     Rows are matched where both tables have equally many, as with a private or public reference.
     """
-    from dipriv.files import Source
-    from dipriv.notes import read_note
+    from dipriv.guarantee.sidecar import read_sidecar
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
+    from dipriv.sources.files import File
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
     refuse_existing(output, force=force)
     declared = load_schema(schema)
-    tables = Source.open(original).read(), Source.open(released).read()
-    promise, fidelity = read_note(released)
-    told = summarize(*tables, schema=declared, guarantee=promise, fidelity=fidelity, target=target)
-    write_report(told, output)
+    tables = File.at(original).read(), File.at(released).read()
+    sidecar = read_sidecar(released)
+    guarantee, fidelity = (None, None) if sidecar is None else (sidecar.guarantee, sidecar.fidelity)
+    comparison = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)
+    write_report(comparison, output)
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
-
-
-def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path("demo"),
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of a row.")] = 1.0,
-) -> None:
-    """Privatize a real survey end to end: the released table, its guarantee, and a report to look at."""
-    from dipriv.demo import run
-
-    run(folder, epsilon, say)

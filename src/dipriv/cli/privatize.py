@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_same_file, say, warn
 
 if TYPE_CHECKING:
-    from dipriv.publish import Published, Request
-
-Release: TypeAlias = "Callable[[Request], Published]"
+    from dipriv.ledger import Dataset
+    from dipriv.release.options import ReleaseOptions
+    from dipriv.release.result import Release
 
 
 class Engine(StrEnum):
@@ -37,8 +36,9 @@ def privatize(
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
     reference: Annotated[
-        str, typer.Option(help="private (every row protected) or holdout (the paper's: hold-out rows exposed).")
-    ] = "private",
+        str | None,
+        typer.Option(help="private (every row protected) or holdout (the paper's: hold-out rows exposed)."),
+    ] = None,
     target: Annotated[
         str | None, typer.Option(help="Column of interest: its dependence on others is kept best.")
     ] = None,
@@ -58,9 +58,11 @@ def privatize(
         float | None, typer.Option(help="Share of rows to hold out [default: none if private, else 0.25].")
     ] = None,
     public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Column that says whose a row is: a person's rows share ε.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Privacy unit: the column that identifies whose a row is. Its rows share ε.")
+    ] = None,
     rows_per_unit: Annotated[
-        int | None, typer.Option(help="With --unit: most rows of one person that are released [default: 10].")
+        int | None, typer.Option(help="With --unit: how many rows of one unit are released at most [default: 10].")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="For experiments only: NOT PRIVATE.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML comparison: do not publish it.")] = None,
@@ -70,7 +72,7 @@ def privatize(
     ] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Do not count this release.")] = False,
     format_: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, if no name tells.")
+        str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, if no file name ends in it.")
     ] = None,
     engine: Annotated[
         Engine, typer.Option(help="local, or spark: many files in, a folder of Parquet files out.")
@@ -84,116 +86,120 @@ def privatize(
 ) -> None:
     """Release a table row by row under differential privacy.
 
-    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is promised, to whom. ε is spent in the
+    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is guaranteed, to whom. ε is spent in the
     ledger before anything is written, and stays spent if writing fails.
     """
-    from dipriv.files import Source
     from dipriv.ledger import Ledger
-    from dipriv.publish import Request
+    from dipriv.release.options import ReleaseOptions
+    from dipriv.release.privatize import release_file
+    from dipriv.sources.files import File
 
-    _check_options(public=public, reference=reference, holdout=holdout, unit=unit, rows_per_unit=rows_per_unit)
-    _check_ledger_options(no_ledger=no_ledger, dataset=dataset, ledger=ledger)
-    if engine == Engine.spark:
-        _check_spark_options(unit=unit, report=report, dataset=dataset, no_ledger=no_ledger, escaped=escape_formulas)
+    if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
+        raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     if report is not None:
         refuse_existing(report, force=force)
         from dipriv.report import check_extras
 
         check_extras()
-    most = 10 if rows_per_unit is None else rows_per_unit
-    release = (
-        _on_spark(table, output, format_, force=force)
-        if engine == Engine.spark
-        else _here(
-            table, output, format_, force=force, escaped=escape_formulas, quiet=quiet, sampled=report is not None
-        )
-    )
-    request = Request(
-        epsilon=epsilon,
+    found: Any
+    sink: Any
+    if engine == Engine.spark:
+        from dipriv._sinks import FolderSink
+        from dipriv.sources.spark.files import SparkFiles
+
+        files = SparkFiles.find(table, format_)
+        sink = FolderSink.at(output, force=force, escape_formulas=escape_formulas)
+    else:
+        from dipriv._sinks import FileSink
+        from dipriv.sources.stream import open_file
+
+        found = open_file(File.at(table, format_))
+        sink = FileSink.at(output, format_, force=force, escape_formulas=escape_formulas)
+    options = ReleaseOptions(
+        epsilon,
         reference=reference,
         kernel=kernel,
         schema=load_schema(schema),
         keep=tuple(keep or ()),
         drop=tuple(drop or ()),
         holdout=holdout,
-        public=None if public is None else Source.open(public).read(),
+        public=public,
         unit=unit,
-        rows_per_unit=most,
+        rows_per_unit=rows_per_unit,
         target=target,
         reference_share=reference_share,
         strict=strict,
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
-        rng=seed,
+        seed=seed,
     )
-    done = release(request)
-    if done.formulas and not escape_formulas:
-        _warn_of(done.formulas)
-    if report is not None and done.sample is not None:
-        from dipriv.report import compare, write_report
-
-        compared = compare(*done.sample, schema=request.schema, guarantee=done.guarantee, fidelity=done.fidelity)
-        write_report(compared, report)
-    account = None
-    if request.ledger is not None and done.dataset is not None:
-        account = request.ledger.dataset(done.dataset)
-    if as_json:
-        told = done.to_dict() | {"output": output, "report": None if report is None else str(report), "ledger": None}
-        if account is not None:
-            told["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}
-        print(json.dumps(told, indent=2, ensure_ascii=False), file=sys.stderr if output == "-" else sys.stdout)
-        return
-    if quiet:
-        return
-    tell = warn if output == "-" else say
-    name = "standard output" if output == "-" else Path(output).name
-    tell(f"Released {done.released:,} of {done.rows:,} rows to {name}.")
-    if unit is not None:
-        tell(f"Of each {unit!r} at most {most} rows were used, with ε/{most} each: {done.cut:,} rows cut.")
-    tell(f"\n{done.guarantee}\n")
-    if account is not None:
-        left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
-        tell(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
+    if engine == Engine.spark:
+        found = files.open(options.keep)
+    for concern in options.concerns():
+        warn(f"Warning: {concern}")
+    with Progress("reading", unit="rows", quiet=quiet) as bar:
+        release = release_file(found, sink, options, sample=report is not None, progress=bar.update)
+    written = release.written
+    if written is not None and written.formulas and not escape_formulas:
+        _warn_of_formulas(written.formulas)
     if report is not None:
-        tell(f"Report: {report} (contains statistics of the private data; do not publish).")
-    if no_ledger and reference == "holdout":
+        _write_report(release, options, report, output)
+    account = None
+    if isinstance(options.ledger, Ledger) and release.dataset is not None:
+        account = options.ledger.dataset(release.dataset)
+    if as_json:
+        _print_json(release, output, report, account)
+    elif not quiet:
+        _print_summary(release, output, report, account)
+    if no_ledger and reference == "holdout" and not quiet:
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
 
 
-def _here(
-    table: str, output: str, format_: str | None, *, force: bool, escaped: bool, quiet: bool, sampled: bool
-) -> Release:
-    """A file into a file, in this process."""
-    from dipriv.files import Sink, Source
-    from dipriv.publish import publish
+def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:
+    """A comparison of matching rows; if it fails, the release is complete all the same, and the error says so."""
+    from dipriv.report import compare, write_report
+    from dipriv.schema import Schema
 
-    source = Source.open(table, format_)
-    sink = Sink.open(output, format_, force=force, escape_formulas=escaped)
-    if escaped and sink.format not in ("csv", "tsv"):
-        raise typer.BadParameter("--escape-formulas has no meaning for a format that spreadsheets do not open as text")
-
-    def release(request: Request) -> Published:
-        with Progress("reading", unit="rows", quiet=quiet) as bar:
-            return publish(request, source, sink, bar.update, sampled=sampled)
-
-    return release
+    written, schema = release.written, options.schema
+    if written is None or written.sample is None:
+        return
+    declared = schema if isinstance(schema, Schema) else None
+    try:
+        compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
+        write_report(compared, report)
+    except BaseException as error:
+        error.add_note(f"The release itself is complete: {output} is written, and ε = {options.epsilon:g} is spent.")
+        raise
 
 
-def _on_spark(table: str, output: str, format_: str | None, *, force: bool) -> Release:
-    """Files into a folder, by the workers of a cluster."""
-    from dipriv.engines.spark_files import Files, Folder, publish
+def _print_json(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
+    from dipriv.release.writing import sidecar_of
 
-    files, folder = Files.find(table, format_), Folder.open(output, force=force)
-    return lambda request: publish(request, files, folder)
-
-
-def _check_ledger_options(*, no_ledger: bool, dataset: str | None, ledger: str | None) -> None:
-    if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
-        raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
+    written = release.written
+    plain = sidecar_of(release, *((written.formulas, written.escaped) if written else ())).to_dict()
+    plain |= {"output": output, "report": None if report is None else str(report), "ledger": None}
+    if account is not None:
+        plain["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}
+    print(json.dumps(plain, indent=2, ensure_ascii=False), file=sys.stderr if output == "-" else sys.stdout)
 
 
-def _warn_of(formulas: dict[str, int]) -> None:
+def _print_summary(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
+    echo = warn if output == "-" else say
+    name = "standard output" if output == "-" else Path(output).name
+    rows = release.row_counts
+    echo(f"Released {rows.released:,} of {rows.read:,} rows to {name}.")
+    if rows.dropped:
+        echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
+    echo(f"\n{release.guarantee}\n")
+    if account is not None:
+        left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
+        echo(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
+    if report is not None:
+        echo(f"Report: {report} (contains statistics of the private data; do not publish).")
+
+
+def _warn_of_formulas(formulas: dict[str, int]) -> None:
     """A count of released texts is a fact about the release."""
     name, count = max(formulas.items(), key=lambda item: item[1])
     others = f" (and {len(formulas) - 1} more columns)" if len(formulas) > 1 else ""
@@ -201,27 +207,3 @@ def _warn_of(formulas: dict[str, int]) -> None:
         f"Column {name!r}{others}: {count:,} texts begin like formulas, which a spreadsheet runs when it opens them. "
         "Import the file as text, or write it with --escape-formulas."
     )
-
-
-def _check_spark_options(
-    *, unit: str | None, report: Path | None, dataset: str | None, no_ledger: bool, escaped: bool
-) -> None:
-    """What Spark does not do yet is wrong usage."""
-    if escaped:
-        raise typer.BadParameter("--escape-formulas has no meaning for Parquet, which Spark writes")
-    if unit is not None:
-        raise typer.BadParameter("--unit needs the local engine")
-    if report is not None:
-        raise typer.BadParameter("--report needs the local engine: use dipriv compare on some of the files")
-    if dataset is None and not no_ledger:
-        raise typer.BadParameter("with --engine spark the ledger needs the data set's name: --dataset, or --no-ledger")
-
-
-def _check_options(
-    *, public: Path | None, reference: str, holdout: float | None, unit: str | None, rows_per_unit: int | None
-) -> None:
-    """Options that would have no effect are wrong usage."""
-    if public is not None and (holdout is not None or reference == "holdout"):
-        raise typer.BadParameter("with --public nothing is held out: leave --holdout and --reference out")
-    if unit is None and rows_per_unit is not None:
-        raise typer.BadParameter("--rows-per-unit has no meaning without --unit")

@@ -24,17 +24,17 @@ err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def plain(text: str) -> str:
-    """Text that a terminal shows as it is: names of columns and files may hold anything."""
+    """Text without control characters: names of columns and files may contain any character."""
     return escape("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def say(text: str) -> None:
-    """A line on standard output, as it is."""
+    """Print a line on standard output, without markup."""
     out.print(plain(text))
 
 
 def warn(text: str) -> None:
-    """A line on standard error, as it is."""
+    """Print a line on standard error, without markup."""
     err.print(plain(text))
 
 
@@ -42,6 +42,8 @@ def fail(error: DiprivError, code: int = 1) -> NoReturn:
     """The fault and the remedy on standard error, and the end."""
     err.print(f"[bold red]Error:[/bold red] {plain(error.fault)}")
     err.print(plain(error.remedy))
+    for note in getattr(error, "__notes__", ()):
+        err.print(plain(note))
     sys.exit(code)
 
 
@@ -49,12 +51,17 @@ def fail(error: DiprivError, code: int = 1) -> NoReturn:
 def errors_exit_with(code: int) -> Iterator[None]:
     """Refusals and failures become a message and this exit code, for a command whose exit code 1 says something else.
 
-    What an unforeseen error says may hold a cell: only its kind is told.
+    The message of an unforeseen error may hold a cell: only its class is shown.
     """
     try:
         yield
     except (typer.Exit, typer.Abort):
         raise
+    except KeyboardInterrupt as error:
+        err.print("Interrupted.")
+        for note in getattr(error, "__notes__", ()):
+            err.print(plain(note))
+        sys.exit(130)
     except Exception as error:
         if os.environ.get("DIPRIV_DEBUG"):
             traceback.print_exc()
@@ -62,7 +69,10 @@ def errors_exit_with(code: int) -> Iterator[None]:
         if isinstance(error, DiprivError):
             fail(error, code)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
-        fail(DiprivError(f"the command failed: {reason}.", "See where with dipriv --debug ..., in private."), code)
+        shown = DiprivError(f"the command failed: {reason}.", "See where with dipriv --debug ..., in private.")
+        for note in getattr(error, "__notes__", ()):
+            shown.add_note(note)
+        fail(shown, code)
 
 
 def refuse_same_file(**paths: str | Path | None) -> None:
@@ -89,7 +99,7 @@ def load_schema(path: Path | None) -> Schema | None:
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:
-    """An output that is there, a link included, is replaced only when asked for; its folder must be there."""
+    """Refuse an output that exists, links included, unless `force`; its folder must exist."""
     if path is None:
         return
     if os.path.lexists(path) and (not force or (path.exists() and not path.is_file())):
@@ -124,7 +134,7 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def update(self, what: str, done: int, total: int | None) -> None:
+    def update(self, what: str, done: float, total: float | None) -> None:
         """So much is done of so much; another `what` starts the bar anew."""
         if what != self._what:
             self._what = what

@@ -9,26 +9,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.codecs.categorical import OneHotCodec
-from dipriv.codecs.discrete import LatticeCodec, LevelsCodec, first_not_below, nearest_index
-from dipriv.codecs.mixed import MixedLine, RealCodec
-from dipriv.codecs.nulls import NullsCodec
-from dipriv.codecs.protocol import Cells, Codec
+from dipriv._base.arrays import FloatArray, first_not_below
+from dipriv._base.atoms_line import AtomsLine
+from dipriv._base.columns import ColumnValues, Storage
+from dipriv._base.jit import jit
+from dipriv.codecs.levels import LatticeCodec, LevelsCodec, nearest_index
+from dipriv.codecs.missing import MissingCodec
+from dipriv.codecs.one_hot import OneHotCodec
+from dipriv.codecs.protocol import Codec
+from dipriv.codecs.real import RealCodec
 from dipriv.codecs.temporal import coarsest_resolution, ticks_in
-from dipriv.errors import ReferenceRowsError, SchemaError
-from dipriv.jit import jit
-from dipriv.randomness import FloatArray
-from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, Storage, lattice
+from dipriv.errors import ReferenceDataError, SchemaError
+from dipriv.schema import Categorical, Continuous, Datetime, Discrete, Kind, Level, Mixed, lattice
 
-MOST_LEVELS = 256
+MAX_LEVELS = 256
+"""The most distinct values of a column that is taken as one of levels without being declared so."""
 ROWS_PER_LEVEL = 5
-MOST_DECIMALS = 4
+"""Such a column has at least this many rows for each of its levels."""
+MAX_DECIMALS = 4
+"""The most decimals of a step that is inferred."""
 ATOM_SHARE = 1e-3
+"""A value is an atom if it has at least this share of the rows."""
 SAMPLE = 1 << 16
-MOST_OF_ONE_VALUE = 0.05
+"""Larger columns are judged by about this many rows first."""
+MAX_SHARE = 0.05
+"""The largest share of one value in a column that is declared continuous."""
 
 
-def infer_kind(storage: Storage, cells: Cells) -> Kind:
+def infer_kind(storage: Storage, cells: ColumnValues) -> Kind:
     """The kind of an undeclared column, judged by its type and by these (reference) rows.
 
     One value, or few values that are each met often: Discrete on these levels. Else whole numbers, or numbers
@@ -60,7 +68,7 @@ def _atoms(z: NDArray[Any]) -> NDArray[Any]:
 
 def few_levels(z: NDArray[Any]) -> NDArray[Any] | None:
     """The distinct values where there is one, or where they are few and each is met often; else None."""
-    found = np.empty(MOST_LEVELS, dtype=z.dtype)
+    found = np.empty(MAX_LEVELS, dtype=z.dtype)
     count = gather_levels(z[:: 1 + len(z) // SAMPLE], found, 0)  # nearly all of them, from a sample
     count = gather_levels(z, found, count) if count else 0
     few = count == 1 < len(z) or 0 < count * ROWS_PER_LEVEL <= len(z)
@@ -88,7 +96,7 @@ def _common_step(z: NDArray[Any]) -> int | float | None:
     if z.dtype.kind in "iu":
         return max(1, min(int(np.gcd.reduce(z)), 2**53 - 1)) if z.min() > np.iinfo(z.dtype).min else 1
     some = z[:1000].astype(np.float64)
-    for digits in range(MOST_DECIMALS + 1):
+    for digits in range(MAX_DECIMALS + 1):
         if np.max(np.abs(some)) >= 2**50 / 10**digits or np.any(np.round(some, digits) != some):
             continue  # a look at the first values spares the others
         reals = z.astype(np.float64)
@@ -98,13 +106,13 @@ def _common_step(z: NDArray[Any]) -> int | float | None:
     return None
 
 
-def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
+def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, reference: ColumnValues | None) -> Codec:
     """The codec of column `name`: what `kind` leaves open comes from the reference cells.
 
-    `levels` is the number of labels where the cells are codes of labels; `reference` is None where a law is
+    `levels` is the number of labels where the cells are codes of labels; `reference` is None where a distribution is
     given and no rows are read.
     """
-    check_family(name, kind, storage, lawful=reference is None)
+    check_family(name, kind, storage, given=reference is None)
     if isinstance(kind, Categorical) and kind.encoding == "onehot":
         return OneHotCodec(_levels(name, kind, storage, levels, reference), _kinds_missing(reference))
     codec = _fit_present(name, kind, storage, levels, reference)
@@ -116,10 +124,10 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
     low = codec.lower[0]
     seen = reference.present.astype(np.float64) * codec.scale if isinstance(codec, RealCodec) else np.ones(1)
     # a narrow interval: the box between the nulls and the lowest value belongs to that value
-    return NullsCodec(codec, missing, low, _power_of_two(max(_typical(seen) * 2.0**-10, abs(low) * 2.0**-30)))
+    return MissingCodec(codec, missing, low, _power_of_two(max(_typical(seen) * 2.0**-10, abs(low) * 2.0**-30)))
 
 
-def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: Cells | None) -> Codec:
+def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: ColumnValues | None) -> Codec:
     z = None if reference is None else reference.present
     if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
         support = _levels(name, kind, storage, levels, reference)
@@ -130,7 +138,9 @@ def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, re
         return _fit_lattice(name, kind, z, whole, per_unit, storage.dtype)
     if isinstance(kind, Datetime):
         if z is None:
-            raise SchemaError(f"column {name!r} is declared Datetime, but its law is given.", "Leave the kind out.")
+            raise SchemaError(
+                f"column {name!r} is declared Datetime, but its distribution is given.", "Leave the kind out."
+            )
         values = few_levels(z)
         if kind.resolution is None and values is not None:
             return LevelsCodec(values)
@@ -145,7 +155,7 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
     atoms = np.array(kind.atoms or (), dtype=np.float64) if isinstance(kind, Mixed) else np.empty(0)
     if z is None:
         unit = kind.unit if isinstance(kind, Mixed) else None
-        return RealCodec(MixedLine.around(atoms, unit or 1.0), storage.dtype, low, high)
+        return RealCodec(AtomsLine.around(atoms, unit or 1.0), storage.dtype, low, high)
     z = z.astype(np.float64)
     if z.min() < low or z.max() > high:
         raise SchemaError(
@@ -156,19 +166,19 @@ def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArr
         values, counts = np.unique(z, return_counts=True)
         atoms = values[counts >= max(2.0, ATOM_SHARE * len(z))]
     if not len(atoms) and z.min() == z.max():
-        raise ReferenceRowsError(
+        raise ReferenceDataError(
             f"column {name!r} is declared {kind!r}, but the {len(z)} reference rows hold one distinct value.",
             "Hold out more rows, or declare the column Discrete.",
         )
-    if isinstance(kind, Continuous) and _largest_share(z) > MOST_OF_ONE_VALUE:
+    if isinstance(kind, Continuous) and _largest_share(z) > MAX_SHARE:
         raise SchemaError(
-            f"column {name!r} is declared {kind!r}, but one value makes up over {MOST_OF_ONE_VALUE:.0%} of the "
+            f"column {name!r} is declared {kind!r}, but one value makes up over {MAX_SHARE:.0%} of the "
             f"{len(z)} reference rows.",
             "Declare it Mixed, with that value as an atom, or Discrete.",
         )
     scale = 2.0**-64 if max(np.max(np.abs(z)), np.max(np.abs(atoms), initial=0.0)) > 2.0**960 else 1.0
     unit = _power_of_two(_typical((z if not len(atoms) else z[~np.isin(z, atoms)]) * scale))
-    return RealCodec(MixedLine.around(atoms * scale, unit), storage.dtype, low, high, _floor(z, atoms), scale)
+    return RealCodec(AtomsLine.around(atoms * scale, unit), storage.dtype, low, high, _floor(z, atoms), scale)
 
 
 def _floor(z: FloatArray, atoms: FloatArray) -> float:
@@ -186,7 +196,7 @@ def _typical(z: FloatArray) -> float:
 
 
 def _levels(
-    name: str, kind: Categorical | Discrete, storage: Storage, levels: int | None, reference: Cells | None
+    name: str, kind: Categorical | Discrete, storage: Storage, levels: int | None, reference: ColumnValues | None
 ) -> np.ndarray:
     if levels is not None:
         return np.arange(levels, dtype=storage.dtype)
@@ -288,7 +298,7 @@ def mark_levels(z: NDArray[Any], levels: NDArray[Any], seen: NDArray[np.bool_]) 
                 return
 
 
-def _kinds_missing(reference: Cells | None) -> tuple[int, ...]:
+def _kinds_missing(reference: ColumnValues | None) -> tuple[int, ...]:
     return () if reference is None else reference.kinds_missing
 
 
@@ -296,9 +306,9 @@ def _power_of_two(x: float) -> float:
     return float(np.exp2(np.ceil(np.log2(x)))) if np.isfinite(x) and x > 0 else 1.0
 
 
-def check_family(name: str, kind: Kind, storage: Storage, lawful: bool) -> None:
-    """A declared kind must suit the column's type."""
-    numeric = storage.family in ("integer", "real", "temporal") or (storage.family == "boolean" and lawful)
+def check_family(name: str, kind: Kind, storage: Storage, given: bool) -> None:
+    """A kind must suit the column's type; `given`: it follows from a given distribution."""
+    numeric = storage.family in ("integer", "real", "temporal") or (storage.family == "boolean" and given)
     if isinstance(kind, (Continuous, Discrete, Mixed)) and not numeric:
         raise SchemaError(
             f"column {name!r} is declared {kind!r} but holds {storage.label}.",

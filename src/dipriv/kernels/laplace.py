@@ -15,29 +15,43 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
+from dipriv._random.bits import Draws
+from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace
 from dipriv.errors import InputError
-from dipriv.jit import jit
-from dipriv.kernels.discrete_laplace import LARGEST_SCALE, discrete_laplace
-from dipriv.kernels.margins import Margin
 from dipriv.kernels.noisy_uniform import cdf_at, slope_of, tail_of
+from dipriv.kernels.protocol import Kernel, kernel_spec
 from dipriv.kernels.shares import check_shares, shares_of
-from dipriv.kernels.transition import Transition, laplace_law, laplace_matrix
-from dipriv.randomness import Draws, FloatArray
+from dipriv.kernels.transition import Transition, laplace_joint_probabilities, laplace_matrix
 
-SMALLEST = 2.0**-53
-"""Released uniforms stay inside [SMALLEST, 1 - SMALLEST], so that unbounded laws give finite values."""
+MIN_UNIFORM = 2.0**-53
+"""Released uniforms stay inside [MIN_UNIFORM, 1 - MIN_UNIFORM], so that unbounded distributions give finite values."""
 _REMEDY = "Build the kernel with Laplace(...).build(epsilon, names)."
-FINEST, COARSEST = 40, 20
-"""The lattice has 2^-40 steps; for tiny budgets coarser ones, down to 2^-20, far below the width of their noise."""
+MAX_LATTICE_BITS = 40
+"""The lattice has steps of 2^-40, unless the budget is tiny."""
+MIN_LATTICE_BITS = 20
+"""For tiny budgets steps are as coarse as 2^-20, which is far below the width of their noise."""
 
 
+@kernel_spec("laplace")
 @dataclass(frozen=True)
 class Laplace:
     """v = G(u + e), e ~ Laplace(p/ε) in each of p columns.
 
-    `shares` weighs the columns: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns not
-    named have share 1.
+    Parameters
+    ----------
+    shares : {column: share of ε}: column l gets ε_l in proportion to its share, and the ε_l add up to ε. Columns that
+        are not named have share 1.
 
+    Raises
+    ------
+    InputError : a share cannot be used.
+
+    Examples
+    --------
     >>> Laplace({"income": 3.0}).build(1.0, ["age", "income"]).noise_scales.round(3).tolist()
     [4.0, 1.333]
     """
@@ -47,10 +61,12 @@ class Laplace:
     def __post_init__(self) -> None:
         check_shares(self.shares, "share")
 
-    def check(self, epsilon: float, margins: Sequence[Margin]) -> None:
+    def check(self, epsilon: float, margins: Sequence[UniformCoordinate]) -> None:
         self.build(epsilon, [margin.name for margin in margins])
 
-    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[Margin] | None = None) -> LaplaceKernel:
+    def build(
+        self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None
+    ) -> LaplaceKernel:
         shares = shares_of(self.shares, names, "share")
         lattices = [lattice_of(Fraction(epsilon) * share / sum(shares)) for share in shares]
         steps, scales = zip(*lattices, strict=True)
@@ -60,6 +76,7 @@ class Laplace:
         return "laplace" + (" (own budget shares)" if self.shares else "")
 
 
+@serializable(Kernel)
 @dataclass(frozen=True, eq=False)
 class LaplaceKernel:
     """Column l: lattice steps of 2^-lattice_bits[l], discrete Laplace noise of scale scales[l] steps."""
@@ -70,10 +87,12 @@ class LaplaceKernel:
 
     def __post_init__(self) -> None:
         scales, bits = np.asarray(self.scales), np.asarray(self.lattice_bits)
-        if scales.dtype.kind not in "iu" or bits.dtype.kind not in "iu" or scales.shape != bits.shape:
-            raise InputError("the scales and lattices of the noise are not whole numbers.", _REMEDY)
-        if not np.all((scales >= 1) & (scales <= LARGEST_SCALE) & (bits >= COARSEST) & (bits <= FINEST)):
-            raise InputError("a scale or lattice of the noise is outside its limits.", _REMEDY)
+        whole = scales.dtype.kind in "iu" and bits.dtype.kind in "iu"
+        if not whole or scales.ndim != 1 or not len(scales) or scales.shape != bits.shape:
+            raise InputError("LaplaceKernel: scales and lattices are not whole numbers, one for each column.", _REMEDY)
+        within = (scales >= 1) & (scales <= MAX_SCALE) & (bits >= MIN_LATTICE_BITS) & (bits <= MAX_LATTICE_BITS)
+        if not np.all(within):
+            raise InputError("LaplaceKernel: a scale or lattice of the noise is outside its limits.", _REMEDY)
         if self.spent > Fraction(self.epsilon):
             raise InputError(
                 f"the columns' budgets add up to {float(self.spent)!r}, more than epsilon={self.epsilon!r}.",
@@ -107,8 +126,11 @@ class LaplaceKernel:
         pi = np.asarray(probabilities, dtype=np.float64)
         return Transition.of(laplace_matrix(pi, float(self.noise_scales[0])), pi, self.spent)
 
-    def law_on(self, column: int, cuts: FloatArray) -> FloatArray:
-        return laplace_law(np.diff(cuts), float(self.noise_scales[column]))
+    def joint_probabilities(self, column: int, cuts: FloatArray) -> FloatArray:
+        return laplace_joint_probabilities(np.diff(cuts), float(self.noise_scales[column]))
+
+    def exact_ratios(self) -> None:
+        """The noise has no finite table of outcomes: its ratio is e^(2^K/t) at most, by its formula."""
 
     def of_column(self, column: int) -> LaplaceKernel:
         """The kernel of one column alone."""
@@ -121,20 +143,21 @@ class LaplaceKernel:
 def shift_and_flatten(
     u: FloatArray, z: NDArray[np.int64], steps: float, b: float, tail: float, slope: float, v: FloatArray
 ) -> None:
-    """V = G((round(u steps) + z) / steps). What is not inside [0, 1] is held to it, and not-a-number counts as 0."""
+    """V = G((round(u steps) + z) / steps). u is clipped to [0, 1], and not-a-number counts as 0."""
     for i in range(len(u)):
-        held = min(max(u[i], 0.0), 1.0) if u[i] >= 0.0 else 0.0
-        x = np.float64(np.int64(held * steps + 0.5) + z[i]) / steps
+        clipped = min(max(u[i], 0.0), 1.0) if u[i] >= 0.0 else 0.0
+        x = np.float64(np.int64(clipped * steps + 0.5) + z[i]) / steps
         v[i] = min(max(cdf_at(x, b, tail, slope), 2.0**-53), 1.0 - 2.0**-53)
 
 
 def lattice_of(epsilon: Fraction) -> tuple[int, int]:
     """(K, t) of a column with this budget: the finest lattice for which t = ceil(2^K/ε) is small enough."""
-    for bits in range(FINEST, COARSEST - 1, -1):
+    for bits in range(MAX_LATTICE_BITS, MIN_LATTICE_BITS - 1, -1):
         scale = math.ceil((1 << bits) / epsilon)
-        if scale <= LARGEST_SCALE:
+        if scale <= MAX_SCALE:
             return bits, scale
+    least = 2.0**MIN_LATTICE_BITS / MAX_SCALE
     raise InputError(
-        f"a column's budget is {float(epsilon):.3g}; exact noise needs at least {2.0**COARSEST / LARGEST_SCALE:.3g}.",
+        f"a column's budget is {float(epsilon):.3g}; exact noise needs at least {least:.3g}.",
         "Use a larger epsilon, or fewer columns.",
     )

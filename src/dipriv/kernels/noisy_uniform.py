@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
-from dipriv.jit import jit
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
+from dipriv._base.jit import jit
 
 
 def noisy_uniform_cdf(x: FloatArray, b: FloatArray | float) -> FloatArray:
     """G of S1.1: the CDF at x of Uniform(0, 1) + Laplace(b), to relative precision in the lower tail.
 
-    The law is symmetric about 1/2, so the survival function is noisy_uniform_cdf(1 - x, b), and only x <= 1/2 has to
-    be computed. For b >= 1 the middle is x + b e^(-1/2b) sinh((1/2 - x)/b), which does not cancel.
+    It is symmetric about 1/2, so the survival function is noisy_uniform_cdf(1 - x, b), and only x <= 1/2 has to be
+    computed. For b >= 1 the middle is x + b e^(-1/2b) sinh((1/2 - x)/b), which does not cancel.
 
     >>> float(noisy_uniform_cdf(np.array(0.5), 1.0))
     0.5

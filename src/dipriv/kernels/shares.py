@@ -13,7 +13,9 @@ from dipriv.errors import InputError
 def check_shares(given: object, what: str) -> None:
     """Every share is a finite number above 0."""
     if not isinstance(given, Mapping):
-        raise InputError(f"{what}s is a {type(given).__name__}.", f"Write {{column: {what}, ...}}.")
+        raise InputError(
+            f"expected {what}s as a mapping, got {type(given).__name__}.", f"Write {{column: {what}, ...}}."
+        )
     for name, share in given.items():
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 < _as_float(share) < math.inf:
             raise InputError(

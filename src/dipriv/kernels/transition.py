@@ -11,30 +11,36 @@ where g = G⁻¹(c) and Λ is the CDF of Laplace(b).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._base.arrays import FloatArray, Words
+from dipriv._base.jit import jit
+from dipriv._base.registry import serializable
+from dipriv._random.bits import Draws
+from dipriv._random.streams import NoiseUse
 from dipriv.errors import InputError
-from dipriv.jit import jit
 from dipriv.kernels.noisy_uniform import inverse_noisy_uniform_cdf
-from dipriv.randomness import Draws, FloatArray, Words
 
 TOTAL = 1 << 63
 """The sum of a row's integer weights, where they come from doubles."""
-RAREST, MOST_LEVELS = 1e-12, 256
-"""Beyond these, matrices of the paper's noise lack digits, or take seconds to build."""
+MIN_PROBABILITY = 1e-12
+"""For rarer levels the matrix of the paper's noise lacks digits."""
+MAX_LEVELS = 256
+"""For more levels the matrix of the paper's noise takes seconds to build, and a matrix in a file to be checked."""
 DIGITS = 63
 """How many random bits the tables look at."""
-_DIGITS_LANE = 1
 
 Weights = tuple[tuple[int, ...], ...]
 
 
+@serializable()
 @dataclass(frozen=True, eq=False)
 class Transition:
     """P(released level j | true level i) = weights[i][j] / sum(weights[i]), within e^budget of each other in a column.
@@ -49,8 +55,9 @@ class Transition:
     aliases: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if any(len(row) != len(self.weights) or min(row) < 0 or not sum(row) for row in self.weights):
-            raise InputError("the weights of a transition matrix are not square or not positive.", "Build it anew.")
+        square = all(len(row) == len(self.weights) for row in self.weights)
+        if not self.weights or not square or any(min(row) < 0 or not sum(row) for row in self.weights):
+            raise InputError("Transition: the weights are not a square matrix of numbers >= 0.", "Build it anew.")
         bins = 1 << max(0, len(self.weights) - 1).bit_length()
         if not bins.bit_length() - 1 <= self.digits <= DIGITS or self.digits < 1:
             raise InputError(f"the transition matrix looks at {self.digits} digits.", "Build it anew.")
@@ -67,6 +74,10 @@ class Transition:
         object.__setattr__(self, "thresholds", np.array(floors, dtype=np.uint64))
         object.__setattr__(self, "aliases", np.array([aliases for _, aliases in tables], dtype=np.int64))
 
+    @staticmethod
+    def is_cheap_to_build(fields: Mapping[str, Any]) -> bool:
+        return len(fields["weights"]) <= MAX_LEVELS
+
     @classmethod
     def of(cls, matrix: FloatArray, pi: FloatArray, budget: Fraction) -> Transition:
         """Integer weights for a stochastic matrix; mixed with π, which keeps π fixed, until the ratios hold."""
@@ -80,6 +91,10 @@ class Transition:
     def largest_ratio(self) -> Fraction:
         """The largest ratio within a column, rounded up: e to the ε that the matrix truly spends."""
         return _largest_ratio(self.weights)
+
+    def exact_ratio(self) -> Fraction | None:
+        """The largest ratio of two probabilities of one released level, for audits; see `exact_ratio`."""
+        return exact_ratio(self.weights)
 
     @property
     def matrix(self) -> FloatArray:
@@ -113,11 +128,11 @@ class Transition:
 
 
 def further_digits(draws: Draws, row: int) -> Iterator[int]:
-    """Further random words for one draw, from a lane of their own."""
+    """Further random words for one draw, from a use of their own."""
     attempt = 0
     while True:
         attempt += 1
-        yield from (int(word) for word in draws.blocks_again(_DIGITS_LANE, attempt, np.array([row]))[0])
+        yield from (int(word) for word in draws.blocks_again(NoiseUse.FURTHER_DIGITS, attempt, np.array([row]))[0])
 
 
 @jit
@@ -166,18 +181,18 @@ def bin_shift(digits: int, bins: int) -> np.uint64:
 
 def laplace_matrix(pi: FloatArray, b: float) -> FloatArray:
     """(s, s) probabilities in double precision; the levels must not be rarer than doubles can integrate over."""
-    if len(pi) > MOST_LEVELS:
-        raise InputError(f"there are {len(pi):,} levels, more than {MOST_LEVELS}.", "Use the direct kernel.")
-    if np.any((pi > 0) & (pi < RAREST)):
+    if len(pi) > MAX_LEVELS:
+        raise InputError(f"there are {len(pi):,} levels, more than {MAX_LEVELS}.", "Use the direct kernel.")
+    if np.any((pi > 0) & (pi < MIN_PROBABILITY)):
         raise InputError(
-            f"a level's probability is {pi[pi > 0].min():.3g}, below {RAREST:g}.", "Use the direct kernel."
+            f"a level's probability is {pi[pi > 0].min():.3g}, below {MIN_PROBABILITY:g}.", "Use the direct kernel."
         )
-    inside = laplace_law(pi, b)
+    inside = laplace_joint_probabilities(pi, b)
     rows = np.where(pi[:, np.newaxis] > 0, inside / np.where(pi > 0, pi, 1.0)[:, np.newaxis], pi[np.newaxis, :])
     return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def laplace_law(pi: FloatArray, b: float) -> FloatArray:
+def laplace_joint_probabilities(pi: FloatArray, b: float) -> FloatArray:
     """(s, s): the chance of level i before and level j after."""
     cut = np.concatenate([[0.0], np.cumsum(pi)])
     cut[-1] = 1.0
@@ -231,6 +246,23 @@ def _largest_ratio(weights: Sequence[Sequence[int]]) -> Fraction:
     if any(not least for _, least in released):
         return Fraction(1 << 10_000)
     return max(Fraction(most, least) for most, least in released)
+
+
+def exact_ratio(weights: Sequence[Sequence[int]]) -> Fraction | None:
+    """The largest ratio of two probabilities within a column, by fractions; None where one of the two is 0.
+
+    Audits use it: it shares no code with `has_ratios_within`, by which a matrix proves its ε.
+    """
+    totals = [sum(row) for row in weights]
+    largest = Fraction(1)
+    for column in range(len(weights[0])):
+        chances = [Fraction(row[column], total) for row, total in zip(weights, totals, strict=True)]
+        most, least = max(chances), min(chances)
+        if most and not least:
+            return None
+        if most:
+            largest = max(largest, most / least)
+    return largest
 
 
 def _alias_table(weights: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -1,17 +1,18 @@
-"""Budgets and releases in a database: ε is spent before any output exists, and stays spent whatever happens next.
+"""The privacy budget ledger: a database of data sets, their budgets and their releases.
 
     reserve -> write -> commit
 
-A release first reserves its ε, in one transaction that refuses to overspend the data set's budget; then its output is
-written; then it is committed. A failure, a crash or a power cut after the reservation leaves the ε spent: what was
-written by then may have been seen. The same database holds each data set's secret split key, so that every release
+A release first reserves its ε, in one transaction that fails if the data set's budget does not suffice. Then its output
+is written, and then it is committed. After a failure, a crash or a power cut the reserved ε stays spent, because parts
+of the output may have been seen. The database also holds the secret split key of each data set, so that every release
 of a table holds out the same rows, and the secret key of content fingerprints.
 """
 
 from __future__ import annotations
 
-from dipriv.ledger.book import Ledger
-from dipriv.ledger.entries import BudgetError, Dataset, LedgerError, Record
-from dipriv.ledger.entry import Entry, Preview
+from dipriv.errors import BudgetError, LedgerError
+from dipriv.ledger.ledger import Ledger
+from dipriv.ledger.request import DatasetState, ReleaseRequest
+from dipriv.ledger.values import Dataset, Record
 
-__all__ = ["BudgetError", "Dataset", "Entry", "Ledger", "LedgerError", "Preview", "Record"]
+__all__ = ["BudgetError", "Dataset", "DatasetState", "Ledger", "LedgerError", "Record", "ReleaseRequest"]

@@ -1,4 +1,4 @@
-"""The ledger's database: where it is, its transactions, and its faults in plain words without a password."""
+"""The ledger's database: its location, its transactions, and error messages without passwords."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from dipriv.errors import DiprivError
-from dipriv.ledger.entries import LedgerError
-from dipriv.ledger.pages import LONGEST_ENTRY, damaged, is_set_up, set_up
+from dipriv.errors import DiprivError, LedgerError, MissingDependencyError
+from dipriv.ledger.tables import MAX_VALUE_BYTES, damaged, initialise, is_initialised
 
 VARIABLE = "DIPRIV_LEDGER"
-PATIENCE = 30.0
-"""How many seconds to wait for other processes."""
+LOCK_TIMEOUT = 30.0
+"""Seconds to wait for a lock that another process holds."""
 
-_ANSWER_WITHIN = 10  # seconds, for a server to take the connection
-_SET_UP_LOCK = 0x6469707269  # any number that other programs do not use for an advisory lock
+_CONNECT_TIMEOUT = 10
+"""Seconds to wait for a server to accept the connection."""
+_INITIALISE_LOCK = 0x6469707269
+"""Key of PostgreSQL's advisory lock; an arbitrary number that other programs are unlikely to use."""
 _PRINTED_OPTIONS = ("host", "port", "sslmode")
 _NEW_FILE = threading.Lock()
 
@@ -33,14 +34,14 @@ _NEW_FILE = threading.Lock()
 class Database:
     """An engine without open connections, so that threads and forked processes may share it.
 
-    A transaction starts with the statement `to_read`, `to_write` or `to_set_up`; `place` may be printed.
+    A transaction starts with the statement `to_read`, `to_write` or `to_initialise`. `place` may be printed.
     """
 
     place: str
     engine: Engine = field(repr=False)
     to_read: str = field(repr=False)
     to_write: str = field(repr=False)
-    to_set_up: str = field(repr=False)
+    to_initialise: str = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False, default=())
 
     def reading(self) -> AbstractContextManager[Connection]:
@@ -48,12 +49,12 @@ class Database:
         return self._begin(self.to_read)
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction that is on disk when it ends; an exception takes all of it back."""
+        """A transaction that is on disk when it ends; an exception rolls it back."""
         return self._begin(self.to_write)
 
-    def setting_up(self) -> AbstractContextManager[Connection]:
-        """A transaction that makes the tables, alone."""
-        return self._begin(self.to_set_up)
+    def initialising(self) -> AbstractContextManager[Connection]:
+        """A transaction that creates the tables, while no other process does."""
+        return self._begin(self.to_initialise)
 
     @contextmanager
     def _begin(self, first: str) -> Iterator[Connection]:
@@ -65,24 +66,24 @@ class Database:
             raise _explained(error, self) from None
         except DiprivError:
             raise
-        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError):  # of reading what is stored
+        except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError):  # from parsing stored values
             raise damaged(self.place) from None
 
 
 def open_database(url: str | Path | None) -> Database:
-    """The database at a path or URL, by default the one of the environment or of the user, set up if it is new."""
+    """The database at a path or URL, initialised if it is new; the default is that of the environment or the user."""
     where = _locate(url)
     database = _sqlite(where) if isinstance(where, Path) else _postgresql(where)
     if isinstance(where, Path):
         _make_file(where, database.place)
     with database.reading() as connection:
-        ready = is_set_up(connection, database.place)
+        ready = is_initialised(connection, database.place)
     if isinstance(where, Path):
         _hide_file(where, database.place)
     if not ready:
-        with database.setting_up() as connection:
-            if not is_set_up(connection, database.place):  # nobody else did in the meantime
-                set_up(connection)
+        with database.initialising() as connection:
+            if not is_initialised(connection, database.place):  # no other process did in the meantime
+                initialise(connection)
     return database
 
 
@@ -102,7 +103,7 @@ def _locate(url: str | Path | None) -> Path | URL:
         return _absolute(Path(str(parsed.database)))
     if parsed.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise _not_a_place()
-    if "@" in f"{parsed.host}{parsed.database}{parsed.query}":  # the rest of a password that has this sign in it
+    if "@" in f"{parsed.host}{parsed.database}{parsed.query}":  # the rest of a password with an unescaped @
         raise LedgerError("the ledger's URL has a second @.", "In user name and password, write %40 for @, %2F for /.")
     return parsed.set(drivername="postgresql+psycopg")
 
@@ -110,7 +111,7 @@ def _locate(url: str | Path | None) -> Path | URL:
 def _absolute(path: Path) -> Path:
     try:
         return path.expanduser().absolute()
-    except RuntimeError:  # the folder of a user that does not exist
+    except RuntimeError:  # the home folder of an unknown user
         raise _not_a_place() from None
 
 
@@ -130,13 +131,13 @@ def _not_a_place() -> LedgerError:
 def _sqlite(path: Path) -> Database:
     def connect() -> sqlite3.Connection:
         link = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            f"{path.as_uri()}?mode=rw", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
-            link.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ENTRY)
-            link.execute("PRAGMA trusted_schema = OFF")  # what the file itself says may run no function of ours
+            link.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+            link.execute("PRAGMA trusted_schema = OFF")  # the file's schema may not call application functions
             link.execute("PRAGMA cell_size_check = ON")
-            link.execute("PRAGMA synchronous = EXTRA")  # what is committed outlives a power cut
+            link.execute("PRAGMA synchronous = EXTRA")  # commits survive a power cut
             link.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error:
             link.close()
@@ -150,33 +151,35 @@ def _sqlite(path: Path) -> Database:
 def _postgresql(url: URL) -> Database:
     printed = {name: url.query[name] for name in _PRINTED_OPTIONS if name in url.query}
     place = url.set(drivername="postgresql", query=printed).render_as_string(hide_password=True)
-    wait = {} if "connect_timeout" in url.query else {"connect_timeout": _ANSWER_WITHIN}
+    wait = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_TIMEOUT}
     try:
         engine = create_engine(
             url,
             connect_args=wait | {"prepare_threshold": None},
             poolclass=NullPool,
             hide_parameters=True,
-            isolation_level="READ COMMITTED",  # so that what is read after a lock is got is what is true by then
+            isolation_level="READ COMMITTED",  # a read after a lock sees what was committed before
         )
     except ModuleNotFoundError:
-        raise LedgerError("the driver for PostgreSQL is missing.", 'Run: pip install "dipriv[postgres]".') from None
-    digits = "set_config('extra_float_digits', '3', true)"  # floats come back as they went in
+        raise MissingDependencyError(
+            "the driver for PostgreSQL is not installed.", 'Run: pip install "dipriv[postgres]".'
+        ) from None
+    digits = "set_config('extra_float_digits', '3', true)"  # floats are returned without loss
     to_write = (
-        f"SELECT {digits}, set_config('lock_timeout', '{round(PATIENCE * 1000)}ms', true), "
+        f"SELECT {digits}, set_config('lock_timeout', '{round(LOCK_TIMEOUT * 1000)}ms', true), "
         "set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)"
     )
-    to_set_up = f"{to_write}, pg_advisory_xact_lock({_SET_UP_LOCK})"
+    to_initialise = f"{to_write}, pg_advisory_xact_lock({_INITIALISE_LOCK})"
     options_with_secrets = [values for name, values in url.normalized_query.items() if "password" in name]
     secrets = tuple(filter(None, (url.password, *chain(*options_with_secrets))))
-    return Database(place, engine, f"SELECT {digits}", to_write, to_set_up, secrets)
+    return Database(place, engine, f"SELECT {digits}", to_write, to_initialise, secrets)
 
 
 def _make_file(path: Path, place: str) -> None:
-    """An empty file that only its owner may read, in a folder likewise, unless they exist.
+    """Create an empty file, and its folders, readable for the owner only, unless they exist.
 
-    An existing file is never opened here: a process that closes a file loses SQLite's locks on it (POSIX), even
-    those that another thread relies on.
+    An existing file is never opened here: by POSIX rules a process that closes a file loses SQLite's locks on it, even
+    those of other threads.
     """
     try:
         for folder in reversed([path.parent, *path.parent.parents]):
@@ -186,10 +189,10 @@ def _make_file(path: Path, place: str) -> None:
             if not path.exists():
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        pass  # another process made it just now
+        pass  # another process created it in the meantime
     except OSError as error:
         raise LedgerError(
-            f"the ledger {place} cannot be made: {error.strerror or 'the system refuses'}.",
+            f"the ledger {place} cannot be created: {error.strerror or 'the system refuses'}.",
             "Choose a folder that you may write to, with --ledger or in the variable " + VARIABLE + ".",
         ) from None
 
@@ -206,13 +209,13 @@ def _hide_file(path: Path, place: str) -> None:
 
 
 def _explained(error: SQLAlchemyError, database: Database) -> LedgerError:
-    """What went wrong, by the database's own code for it; never the statement or its values."""
+    """The error for a database's error code; it never shows the statement or its values."""
     fault = error.orig if isinstance(error, DBAPIError) else None
     code = getattr(fault, "sqlite_errorname", None) or getattr(fault, "sqlstate", None) or "unknown"
     place, reason = f"the ledger {database.place}", _reason(fault, database.secrets)
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "55P03")):
         return LedgerError(
-            f"{place} is locked: another process has held it for {PATIENCE:g} seconds.",
+            f"{place} is locked: another process has held it for {LOCK_TIMEOUT:g} seconds.",
             "Wait until the other one has ended, and try again.",
         )
     if code.startswith(("SQLITE_NOTADB", "SQLITE_ERROR", "42P01", "42703")):
@@ -227,11 +230,13 @@ def _explained(error: SQLAlchemyError, database: Database) -> LedgerError:
         return LedgerError(f"{place} refuses you: {reason}.", "Check the user name and the password in its URL.")
     if type(fault).__module__.startswith("psycopg") and code == "unknown":
         return LedgerError(f"{place} cannot be reached: {reason}.", "Check its URL, the network and the server.")
-    return LedgerError(f"{place} failed: {reason}.", "What was reserved stays spent; put it right and try again.")
+    return LedgerError(f"{place} failed: {reason}.", "Reserved ε stays spent. Repair the database, and try again.")
 
 
 def _reason(fault: BaseException | None, secrets: tuple[str, ...]) -> str:
-    primary = getattr(getattr(fault, "diag", None), "message_primary", None)  # without PostgreSQL's details of values
+    primary = getattr(
+        getattr(fault, "diag", None), "message_primary", None
+    )  # without PostgreSQL's detail, which shows values
     text = " ".join(str(primary or fault or "no reason was given").split())
     for secret in secrets:
         text = text.replace(secret, "***")

@@ -1,39 +1,41 @@
 """References: distributions that carry V to uniforms and back."""
 
-from dipriv.references.cubes import Cubes
+from dipriv.references._models.distributions import Mixture
 from dipriv.references.empirical import Empirical
-from dipriv.references.grouped import AtGroups, Grouped, GroupedCubes
-from dipriv.references.guide import Guide
-from dipriv.references.known import Independent, Known, Normal
-from dipriv.references.laws import ContinuousLaw, IntegerLaw, Law, LevelsLaw, Mixture
-from dipriv.references.network import Network, Node
+from dipriv.references.grouped import Grouped
+from dipriv.references.known import Known
 from dipriv.references.parametric import Parametric
 from dipriv.references.private import Private
-from dipriv.references.protocol import Order, Recipe, Reference, ReferenceRows, RowsRecipe, draw_order
+from dipriv.references.protocol import (
+    CountableValues,
+    FittableSpec,
+    LearnableSpec,
+    LearningPlan,
+    Order,
+    Reference,
+    ReferenceRows,
+    ReferenceSpec,
+    ValuesCounter,
+    by_name,
+    reference_spec,
+)
 
 __all__ = [
-    "AtGroups",
-    "ContinuousLaw",
-    "Cubes",
+    "CountableValues",
     "Empirical",
+    "FittableSpec",
     "Grouped",
-    "GroupedCubes",
-    "Guide",
-    "Independent",
-    "IntegerLaw",
     "Known",
-    "Law",
-    "LevelsLaw",
+    "LearnableSpec",
+    "LearningPlan",
     "Mixture",
-    "Network",
-    "Node",
-    "Normal",
     "Order",
     "Parametric",
     "Private",
-    "Recipe",
     "Reference",
     "ReferenceRows",
-    "RowsRecipe",
-    "draw_order",
+    "ReferenceSpec",
+    "ValuesCounter",
+    "by_name",
+    "reference_spec",
 ]

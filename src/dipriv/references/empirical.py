@@ -7,30 +7,41 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dipriv.errors import InputError
-from dipriv.references.cubes import Cubes, Edge
-from dipriv.references.known import Independent
-from dipriv.references.laws import LevelsLaw
-from dipriv.references.protocol import Order, ReferenceRows
+from dipriv.references._models.boxes import Boxes, Edge
+from dipriv.references._models.distributions import LevelsDistribution
+from dipriv.references._models.independent import Independent
+from dipriv.references.protocol import Order, ReferenceRows, reference_spec
 from dipriv.schema import Kind
 
 
+@reference_spec("holdout")
 @dataclass(frozen=True)
 class Empirical:
     """Reference rows spread over boxes; fitted on a hold-out, on a public table, or on rows of your own.
 
-    A single column of levels has their relative frequencies, spread as in Lemma S1, for its law. With several
+    A single column of levels has the distribution of their relative frequencies, spread as in Lemma S1. With several
     columns each released row is close to one reference row, so reference rows that are not public come out nearly
     verbatim: the guarantee says so.
 
-    `edge` is where the lowest box starts: "unit-free" (one mean gap below the minimum) or "paper" (one unit
-    below). `order` is the order of the chain rule: as given, a list of column names, or "random".
+    Parameters
+    ----------
+    edge : where the lowest box starts: "unit-free" (one mean gap below the minimum) or "paper" (one unit below).
+    order : the order of the chain rule: None (as given), a list of column names, or "random".
 
+    Raises
+    ------
+    InputError : the edge is unknown.
+
+    Examples
+    --------
     >>> Empirical(edge="paper", order="random").describe()
     'empirical distribution of the reference rows'
     """
 
     edge: Edge = "unit-free"
     order: Order = None
+    by: ClassVar[None] = None
+    uses_counts: ClassVar[bool] = True
     source: ClassVar[Literal["rows"]] = "rows"
 
     def __post_init__(self) -> None:
@@ -39,10 +50,10 @@ class Empirical:
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
 
-    def fit(self, rows: ReferenceRows) -> Cubes | Independent:
+    def fit(self, rows: ReferenceRows) -> Boxes | Independent:
         if rows.counts is None:
-            return Cubes.build(rows.v, rows.lower, self.edge)
-        return Independent((LevelsLaw.on_line(float(rows.lower[0]), rows.counts),))
+            return Boxes.build(rows.v, rows.lower, self.edge)
+        return Independent((LevelsDistribution.on_line(float(rows.lower[0]), rows.counts),))
 
     def exposes(self, columns: int) -> bool:
         return columns > 1

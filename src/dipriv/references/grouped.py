@@ -1,4 +1,4 @@
-"""Repeated measurements (appendix S4): rows of a group share a law of their own, estimated from its first rows."""
+"""Repeated measurements (appendix S4): rows of a group share a distribution, estimated from its first rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv.errors import InputError
-from dipriv.randomness import FloatArray
-from dipriv.references.cubes import Cubes, Edge, Groups
+from dipriv.references._models.boxes import Boxes, Edge, Groups
 from dipriv.references.empirical import check_edge
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Kind
@@ -18,11 +19,23 @@ from dipriv.schema import Kind
 
 @dataclass(frozen=True)
 class Grouped:
-    """One empirical reference per value of column `by`, from `first` of its rows; the others are released.
+    """One empirical reference for each group of rows, fitted on some of its rows; the others are released.
 
-    `pick="first"` takes a group's first rows in table order, "random" draws them. Every group needs more than
-    `first` rows. All groups are stored in the same arrays: thousands of them cost no more than one.
+    All groups are stored in the same arrays: thousands of them cost no more than one.
 
+    Parameters
+    ----------
+    by : the column that names the group of a row.
+    first : how many rows of each group are reference rows; every group needs more.
+    pick : "first" (the first rows in table order) or "random".
+    edge, order : as for `Empirical`.
+
+    Raises
+    ------
+    InputError : an argument is not one of these.
+
+    Examples
+    --------
     >>> Grouped(by="patient", first=3).describe()
     "empirical distribution of the reference rows of each group of 'patient'"
     """
@@ -32,6 +45,7 @@ class Grouped:
     pick: Literal["first", "random"] = "first"
     edge: Edge = "unit-free"
     order: Order = None
+    uses_counts: ClassVar[bool] = False
     source: ClassVar[Literal["groups"]] = "groups"
 
     def __post_init__(self) -> None:
@@ -44,9 +58,9 @@ class Grouped:
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
 
-    def fit(self, rows: ReferenceRows) -> GroupedCubes:
+    def fit(self, rows: ReferenceRows) -> GroupedBoxes:
         groups = np.zeros(len(rows.v), dtype=np.intp) if rows.groups is None else rows.groups
-        return GroupedCubes(Cubes.build(rows.v, rows.lower, self.edge, groups))
+        return GroupedBoxes(Boxes.build(rows.v, rows.lower, self.edge, groups))
 
     def exposes(self, columns: int) -> bool:
         return True
@@ -56,24 +70,30 @@ class Grouped:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedCubes:
+class GroupedBoxes:
     """Fitted references of all groups; `at(groups)` is the reference of rows whose groups are known."""
 
-    cubes: Cubes
+    boxes: Boxes
 
     def at(self, groups: Groups) -> AtGroups:
-        return AtGroups(self.cubes, groups)
+        return AtGroups(self.boxes, groups)
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        return self.boxes.coordinates(columns)
 
 
 @dataclass(frozen=True, eq=False)
 class AtGroups:
     """A `Reference` for rows of given groups: each row uses the boxes of its own group."""
 
-    cubes: Cubes
+    boxes: Boxes
     groups: Groups
 
     def to_uniform(self, v: FloatArray) -> FloatArray:
-        return self.cubes.to_uniform(v, self.groups)
+        return self.boxes.to_uniform(v, self.groups)
 
     def from_uniform(self, u: FloatArray) -> FloatArray:
-        return self.cubes.from_uniform(u, self.groups)
+        return self.boxes.from_uniform(u, self.groups)
+
+    def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
+        return self.boxes.coordinates(columns)

@@ -6,102 +6,71 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from dipriv.errors import InputError
-from dipriv.randomness import FloatArray
-from dipriv.references.laws import Frozen, Law, Mixture, as_law
+from dipriv.references._models.distributions import Distribution, Frozen, Mixture, as_distribution
+from dipriv.references._models.independent import Independent
+from dipriv.references._models.normal import Normal
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Continuous, Kind
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A known law: one for a one-column table, {column: law} for independent columns, or a multivariate normal.
+    """A known distribution, stated without looking at the rows.
 
+    Parameters
+    ----------
+    dist : a frozen distribution of scipy.stats or a `Mixture` for a table of one column; {column: distribution}, whose
+        columns are released as independent; or a frozen multivariate normal.
+
+    Raises
+    ------
+    InputError : it is none of these.
+
+    Examples
+    --------
     >>> from scipy import stats
     >>> Known({"age": stats.norm(40, 12), "visits": stats.poisson(3)}).describe()
-    'known law (independent columns)'
+    'known distribution (independent columns)'
     """
 
     dist: Frozen = field(repr=False)
-    _laws: Mapping[str, Law] = field(init=False, repr=False, default_factory=dict)
+    _marginals: Mapping[str, Distribution] = field(init=False, repr=False, default_factory=dict)
     order: ClassVar[Order] = None
+    by: ClassVar[None] = None
+    uses_counts: ClassVar[bool] = False
     source: ClassVar[Literal["nothing"]] = "nothing"
 
     def __post_init__(self) -> None:
-        laws = {} if _is_normal(self.dist) else {name: as_law(dist) for name, dist in self._dists().items()}
-        object.__setattr__(self, "_laws", laws)
+        dists = {} if _is_normal(self.dist) else self._dists()
+        marginals = {name: as_distribution(dist) for name, dist in dists.items()}
+        object.__setattr__(self, "_marginals", marginals)
 
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         if _is_normal(self.dist):
             if len(names) != len(self.dist.mean):
                 raise InputError(
-                    f"the known normal law has {len(self.dist.mean)} columns, the table {len(names)}.",
-                    "Choose the table's columns with columns=[...], in the order of the law.",
+                    f"the known normal distribution has {len(self.dist.mean)} columns, the table {len(names)}.",
+                    "Choose the table's columns with columns=[...], in the order of the distribution.",
                 )
             return dict.fromkeys(names, Continuous())
-        return {name: law.kind for name, law in match_columns(self._laws, names, "law").items()}
+        return {name: known.kind for name, known in match_columns(self._marginals, names, "distribution").items()}
 
     def fit(self, rows: ReferenceRows) -> Independent | Normal:
         if not _is_normal(self.dist):
-            return Independent(tuple(match_columns(self._laws, rows.names, "law").values()))
+            return Independent(tuple(match_columns(self._marginals, rows.names, "distribution").values()))
         return Normal.of(self.dist.mean, self.dist.cov)
 
     def describe(self) -> str:
         if _is_normal(self.dist):
-            return "known law (multivariate normal)"
-        return "known law" + (" (independent columns)" if isinstance(self.dist, Mapping) else "")
+            return "known distribution (multivariate normal)"
+        return "known distribution" + (" (independent columns)" if isinstance(self.dist, Mapping) else "")
 
     def exposes(self, columns: int) -> bool:
         return False
 
     def _dists(self) -> Mapping[str, Frozen]:
         return self.dist if isinstance(self.dist, Mapping) else {"": self.dist}
-
-
-@dataclass(frozen=True, eq=False)
-class Independent:
-    """Independent columns, each with its own law."""
-
-    laws: tuple[Law, ...]
-
-    def to_uniform(self, v: FloatArray) -> FloatArray:
-        u = np.stack([law.cdf(v[:, column]) for column, law in enumerate(self.laws)], axis=1)
-        return np.clip(u, 0.0, 1.0)
-
-    def from_uniform(self, u: FloatArray) -> FloatArray:
-        return np.stack([law.ppf(u[:, column]) for column, law in enumerate(self.laws)], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Normal:
-    """A multivariate normal: with Σ = L L', column l of L⁻¹(x - μ) is its conditional standard score."""
-
-    mean: FloatArray = field(repr=False)
-    root: FloatArray = field(repr=False)
-
-    @classmethod
-    def of(cls, mean: FloatArray, cov: FloatArray) -> Normal:
-        try:
-            return cls(np.asarray(mean, dtype=np.float64), np.linalg.cholesky(np.asarray(cov, dtype=np.float64)))
-        except np.linalg.LinAlgError:
-            raise InputError(
-                f"the covariance of the {len(mean)} columns is singular.",
-                "Leave out columns that others determine, or use another reference.",
-            ) from None
-
-    def to_uniform(self, v: FloatArray) -> FloatArray:
-        from scipy.linalg import solve_triangular
-        from scipy.special import ndtr
-
-        finite = np.clip(v - self.mean, -1e300, 1e300)
-        return np.asarray(ndtr(solve_triangular(self.root, finite.T, lower=True).T))
-
-    def from_uniform(self, u: FloatArray) -> FloatArray:
-        from scipy.special import ndtri
-
-        return np.asarray(self.mean + ndtri(u) @ self.root.T)
 
 
 def match_columns(given: Mapping[str, Any], names: Sequence[str], what: str) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dipriv.errors import InputError, ReferenceRowsError
-from dipriv.randomness import FloatArray
-from dipriv.references.known import Independent, Normal, match_columns
-from dipriv.references.laws import Frozen, as_law
+from dipriv._base.arrays import FloatArray
+from dipriv.errors import InputError, ReferenceDataError
+from dipriv.references._models.distributions import Frozen, as_distribution
+from dipriv.references._models.independent import Independent
+from dipriv.references._models.normal import Normal
+from dipriv.references.known import match_columns
 from dipriv.references.protocol import Order, ReferenceRows
 from dipriv.schema import Continuous, Discrete, Kind
 
@@ -21,12 +23,21 @@ _DISCRETE = ("bernoulli", "binom", "geom", "nbinom", "poisson")
 
 @dataclass(frozen=True)
 class Parametric:
-    """A named scipy.stats family, {column: family}, or "multivariate_normal", with estimated parameters.
+    """A parametric family whose parameters are estimated on reference rows, by maximum likelihood.
 
-    `fixed` holds parameters that are known, by scipy's names: the paper's N(μ, 1) is
-    `Parametric("norm", fixed={"scale": 1.0})`; with several families it is {column: {parameter: value}}. "binom" needs
-    its `n`. Columns with families of their own are released as independent.
+    Parameters
+    ----------
+    family : the name of a family of scipy.stats for a table of one column; {column: family}, whose columns are released
+        as independent; or "multivariate_normal".
+    fixed : known parameters by scipy's names, {parameter: value}, or {column: {parameter: value}} with several
+        families. The paper's N(μ, 1) is `Parametric("norm", fixed={"scale": 1.0})`; "binom" needs its `n`.
 
+    Raises
+    ------
+    InputError : a family or a parameter is unknown.
+
+    Examples
+    --------
     >>> Parametric({"age": "norm", "visits": "poisson"}).describe()
     'norm, poisson fitted to the reference rows (independent columns)'
     """
@@ -34,6 +45,8 @@ class Parametric:
     family: str | Mapping[str, str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     order: ClassVar[Order] = None
+    by: ClassVar[None] = None
+    uses_counts: ClassVar[bool] = False
     source: ClassVar[Literal["rows"]] = "rows"
 
     def __post_init__(self) -> None:
@@ -55,7 +68,7 @@ class Parametric:
             _estimate(name, families[name], rows.v[:, column], self._fixed_of(name))
             for column, name in enumerate(rows.names)
         ]
-        return Independent(tuple(as_law(dist) for dist in fitted))
+        return Independent(tuple(as_distribution(dist) for dist in fitted))
 
     def describe(self) -> str:
         if self.family == _NORMAL:
@@ -96,7 +109,7 @@ def _check_family(family: Any, fixed: Mapping[str, float]) -> None:
 
 
 def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float]) -> Frozen:
-    """The maximum-likelihood law of the family. Scipy's words about a failure may quote the data: they are dropped."""
+    """The maximum-likelihood estimate. Scipy's messages about a failure may quote the data: they are dropped."""
     from scipy import stats
 
     try:
@@ -104,20 +117,20 @@ def _estimate(name: str, family: str, v: FloatArray, fixed: Mapping[str, float])
             parameters = dict(fixed)
             counts = np.ceil(v) - parameters.get("loc", 0.0)  # V = Z - U with U in [0, 1), so Z is its ceiling
             parameters.update({k: x for k, x in _discrete_estimate(family, counts, fixed).items() if k not in fixed})
-            law = getattr(stats, family)(**parameters)
-            fits = bool(np.all(law.pmf(np.ceil(v)) > 0))
+            estimated = getattr(stats, family)(**parameters)
+            fits = bool(np.all(estimated.pmf(np.ceil(v)) > 0))
         else:
             options = {f"f{parameter}": value for parameter, value in fixed.items()}
-            law = getattr(stats, family)(*getattr(stats, family).fit(v, **options))
-            fits = bool(np.isfinite(law.ppf(0.5)))
+            estimated = getattr(stats, family)(*getattr(stats, family).fit(v, **options))
+            fits = bool(np.isfinite(estimated.ppf(0.5)))
     except (ValueError, TypeError, RuntimeError, ArithmeticError):
         fits = False
     if not fits:
-        raise ReferenceRowsError(
+        raise ReferenceDataError(
             f"column {name!r}: the family {family!r} does not fit the {len(v)} reference rows.",
             "Choose another family, check `fixed`, or use the empirical reference.",
         ) from None
-    return law
+    return estimated
 
 
 def _discrete_estimate(family: str, counts: FloatArray, fixed: Mapping[str, float]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Original beside release: `compare` summarizes two tables as plain data, `write_report` draws them as one HTML file.
 
-What is compared contains statistics of the private table: it is for the data keeper and not for publication.
+What is compared contains statistics of the private table: it is for the owner of the data, not for publication.
 """
 
 from dipriv.report.extra import check_extras

@@ -12,9 +12,9 @@ from dipriv.report.svg import AFTER, BEFORE, INK, RULE, figure, style, to_svg
 
 WIDTH, HEIGHT = 4.6, 3.0
 FEW = 12
-"""Heat maps of so few columns stand side by side."""
+"""Heat maps of at most this many columns are shown side by side."""
 _NUMBERED = 8
-"""In maps of so few columns the numbers are written in."""
+"""In heat maps of at most this many columns the numbers are printed."""
 _FIRST, _LAST = -719_162, 2_932_896
 """The days that matplotlib's calendar knows: the years 1 to 9999."""
 

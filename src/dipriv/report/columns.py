@@ -7,26 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.report.distances import label_distances, line_distances
-from dipriv.report.facts import FEWEST, Axis, ColumnFacts, Histogram, Levels, Line, Tails
+from dipriv.report.facts import MIN_ROWS_SHOWN, Axis, ColumnFacts, Histogram, Levels, TableRow, Tails
 from dipriv.report.fidelity import row_fidelity
 from dipriv.report.pairing import Pair
 from dipriv.schema import Discrete
 
 QUANTILES = (0.01, 0.05, 0.25, 0.50, 0.75, 0.95, 0.99)
-MOST_BARS = 20
-MOST_LABELS = 200
+MAX_BARS = 20
+MAX_LABELS = 200
 """A text column with more labels is counted, not listed."""
 OFTEN = 0.5
 """A number that this share of the rows holds is listed beside the histogram, not drawn into it."""
 EDGE = 0.005
-MOST_BINS = 40
+MAX_BINS = 40
 TAIL_POINTS = 80
-LARGEST_DRAWN = 1e200
+MAX_DRAWN = 1e200
 """matplotlib's arithmetic fails on numbers near the largest and the smallest."""
 FAR = 30
-"""Ranges that are so many times as wide as the middle half of the rows are drawn together."""
+"""Ranges over 30 times as wide as the interquartile range are drawn on a compressed (asinh) scale."""
 
 
 def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Generator) -> ColumnFacts:
@@ -36,12 +36,12 @@ def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Gener
     note = ""
     if pair.unchanged:
         note = "The column was passed through: every released row has its original value. "
-    if min(len(before), len(after)) < FEWEST:
-        note += f"Fewer than {FEWEST} values on one side: nothing more is shown."
+    if min(len(before), len(after)) < MIN_ROWS_SHOWN:
+        note += f"Fewer than {MIN_ROWS_SHOWN} values on one side: nothing more is shown."
     elif pair.scale == "label":
         parts = _of_labels(pair, before, after)
         if parts.levels is None:
-            note += f"More than {MOST_LABELS} different labels: they are counted, not listed."
+            note += f"More than {MAX_LABELS} different labels: they are counted, not listed."
     else:
         parts = _of_numbers(pair, before, after)
     distances = label_distances if pair.scale == "label" else line_distances
@@ -53,7 +53,7 @@ def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Gener
         present=(len(before), len(after)),
         nulls=(pair.before.nulls, pair.after.nulls),
         distinct=(len(np.unique(before)), len(np.unique(after))),
-        distances=() if min(len(before), len(after)) < FEWEST else distances(before, after, rng),
+        distances=() if min(len(before), len(after)) < MIN_ROWS_SHOWN else distances(before, after, rng),
         fidelity=row_fidelity(pair, expected),
         quantiles=parts.quantiles,
         moments=parts.moments,
@@ -69,42 +69,43 @@ def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Gener
 class _Parts:
     """What depends on whether a column holds labels or numbers."""
 
-    quantiles: tuple[Line, ...] = ()
-    moments: tuple[Line, ...] = ()
+    quantiles: tuple[TableRow, ...] = ()
+    moments: tuple[TableRow, ...] = ()
     levels: Levels | None = None
-    frequent: tuple[Line, ...] = ()
+    frequent: tuple[TableRow, ...] = ()
     histogram: Histogram | None = None
     tails: Tails | None = None
 
 
 def _of_labels(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
-    if len(pair.labels) > MOST_LABELS:
+    if len(pair.labels) > MAX_LABELS:
         return _Parts()
     counts = np.bincount(before.astype(np.intp), minlength=len(pair.labels))
     ordered = np.argsort(-counts, kind="stable")
-    shown = ordered[counts[ordered] >= FEWEST][:MOST_BARS]
+    shown = ordered[counts[ordered] >= MIN_ROWS_SHOWN][:MAX_BARS]
     return _Parts(levels=level_shares(before, after, shown.astype(np.float64), [pair.labels[code] for code in shown]))
 
 
 def _of_numbers(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
     quantiles = tuple(
-        Line(f"{share:.0%}", *(_finite(shown_quantile(side, share)) for side in (before, after))) for share in QUANTILES
+        TableRow(f"{share:.0%}", *(_finite(shown_quantile(side, share)) for side in (before, after)))
+        for share in QUANTILES
     )
     moments = tuple(
-        Line(name, one, two)
+        TableRow(name, one, two)
         for name, one, two in zip(
             ("mean", "standard deviation", "skewness"), shown_moments(before), shown_moments(after), strict=True
         )
     )
     values, counts = np.unique(before, return_counts=True)
-    shown = values[counts >= FEWEST]
-    if pair.scale == "number" and len(values) <= MOST_BARS and len(shown):
+    shown = values[counts >= MIN_ROWS_SHOWN]
+    if pair.scale == "number" and len(values) <= MAX_BARS and len(shown):
         levels = level_shares(before, after, shown, [_written(value) for value in shown])
         return _Parts(quantiles, moments, levels)
-    often = values[counts >= max(FEWEST, OFTEN * len(before))]
+    often = values[counts >= max(MIN_ROWS_SHOWN, OFTEN * len(before))]
     rest = [side[~np.isin(side, often)] for side in (before, after)]
     frequent = tuple(
-        Line(_written(value), float(np.mean(before == value)), float(np.mean(after == value)))
+        TableRow(_written(value), float(np.mean(before == value)), float(np.mean(after == value)))
         for value in (often if pair.scale == "number" else often[:0])
     )
     if not frequent:
@@ -134,15 +135,15 @@ def shown_quantile(values: FloatArray, share: float) -> float | None:
     None where fewer than five rows lie beyond it.
     """
     n, rank = len(values), round(len(values) * share, 9)
-    if min(rank, n - rank) < FEWEST:
+    if min(rank, n - rank) < MIN_ROWS_SHOWN:
         return None
     ordered = np.sort(values)
     place = int(np.ceil(rank)) - 1
     value = float(ordered[place])
     held = np.searchsorted(ordered, value, side="right") - np.searchsorted(ordered, value, side="left")
-    if held >= FEWEST:
+    if held >= MIN_ROWS_SHOWN:
         return value
-    return float(np.mean(ordered[place - FEWEST // 2 : place + FEWEST // 2 + 1]))
+    return float(np.mean(ordered[place - MIN_ROWS_SHOWN // 2 : place + MIN_ROWS_SHOWN // 2 + 1]))
 
 
 def shown_moments(values: FloatArray) -> tuple[float | None, float | None, float | None]:
@@ -159,17 +160,17 @@ def histogram(before: FloatArray, after: FloatArray, step: float | None, sizes: 
     low, high = drawn
     unit = _middle_spread(before)
     axis = axis_for(low, high, unit)
-    bins = int(np.clip(np.sqrt(min(len(before), len(after))), 10, MOST_BINS))
+    bins = int(np.clip(np.sqrt(min(len(before), len(after))), 10, MAX_BINS))
     edges = even_points(low, high, axis, unit, bins + 1)
     if step and axis == "linear":
-        width = step * max(1.0, np.ceil((high - low) / step / MOST_BINS))
+        width = step * max(1.0, np.ceil((high - low) / step / MAX_BINS))
         edges = np.arange(low - step / 2, high + width, width)
     elif step:
         edges = np.unique((np.floor(edges / step) + 0.5) * step)
     if len(edges) < 2 or np.any(np.diff(edges) <= 0):
         return None
     counts = np.histogram(before, edges)[0]
-    one = np.where(counts < FEWEST, 0, counts) / sizes[0]  # a bar of one row would be a cell
+    one = np.where(counts < MIN_ROWS_SHOWN, 0, counts) / sizes[0]  # a bar of one row would be a cell
     two = np.histogram(after, edges)[0] / sizes[1]
     out = [
         float(np.count_nonzero((side < edges[0]) | (side > edges[-1])) / size)
@@ -194,7 +195,7 @@ def axis_for(low: float, high: float, unit: float) -> Axis:
     """Linear, unless the range is very much wider than the middle half of the rows."""
     if high - low <= FAR * unit:
         return "linear"
-    return "log" if low > 1 / LARGEST_DRAWN else "asinh"
+    return "log" if low > 1 / MAX_DRAWN else "asinh"
 
 
 def even_points(low: float, high: float, axis: Axis, unit: float, count: int) -> FloatArray:
@@ -210,13 +211,13 @@ def drawn_range(before: FloatArray, after: FloatArray, edge: float) -> tuple[flo
     """The range between the lower and the upper edge quantile of both, or where five rows are left; None if empty."""
     ends = []
     for side in (before, after):
-        share = max(edge, FEWEST / max(len(side), 1))
+        share = max(edge, MIN_ROWS_SHOWN / max(len(side), 1))
         ends.append((shown_quantile(side, share), shown_quantile(side, 1 - share)))
     known = [end for both in ends for end in both if end is not None]
     if len(known) < 4:
         return None
     low, high = min(known), max(known)
-    return (low, high) if max(-low, high) < LARGEST_DRAWN and high - low > 1 / LARGEST_DRAWN else None
+    return (low, high) if max(-low, high) < MAX_DRAWN and high - low > 1 / MAX_DRAWN else None
 
 
 def _middle_spread(values: FloatArray) -> float:
@@ -233,7 +234,7 @@ def _beyond(ordered: FloatArray, points: FloatArray, centre: float) -> tuple[flo
     below = np.searchsorted(ordered, points, side="right")
     above = n - np.searchsorted(ordered, points, side="left")
     count = np.where(points < centre, below, above)
-    return tuple(float(rows / n) if rows >= FEWEST else None for rows in count)
+    return tuple(float(rows / n) if rows >= MIN_ROWS_SHOWN else None for rows in count)
 
 
 def _lattice(pair: Pair, values: FloatArray) -> float | None:

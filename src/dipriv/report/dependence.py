@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dipriv.randomness import FloatArray
-from dipriv.report.columns import MOST_BARS, MOST_LABELS
+from dipriv._base.arrays import FloatArray
+from dipriv.report.columns import MAX_BARS, MAX_LABELS
 from dipriv.report.distances import BINS
-from dipriv.report.facts import FEWEST, Change, Dependence, HeatMap, Matrix
+from dipriv.report.facts import MIN_ROWS_SHOWN, Change, Dependence, HeatMap, Matrix
 from dipriv.report.pairing import Pair
 
-MOST_COLUMNS = 40
-MOST_CHANGES = 10
+MAX_COLUMNS = 40
+MAX_CHANGES = 10
 COARSE = 10
 """Numbers with many values are cut into this many bins with equal shares of the original rows."""
 
@@ -25,9 +25,9 @@ Codes = NDArray[np.intp]
 
 def dependence(pairs: Sequence[Pair]) -> Dependence | None:
     """Heat maps of the first columns and the largest changes; None where there are no two columns to compare."""
-    shown = pairs[:MOST_COLUMNS]
+    shown = pairs[:MAX_COLUMNS]
     numbers = [pair for pair in shown if pair.scale != "label" and _some(pair)]
-    binned = [pair for pair in shown if len(pair.labels) <= MOST_LABELS and _some(pair)]
+    binned = [pair for pair in shown if len(pair.labels) <= MAX_LABELS and _some(pair)]
     maps = []
     if len(numbers) > 1:
         before, after = (spearman([_side(pair, side) for pair in numbers]) for side in (0, 1))
@@ -47,7 +47,7 @@ def dependence(pairs: Sequence[Pair]) -> Dependence | None:
 
 
 def spearman(columns: Sequence[FloatArray]) -> Matrix:
-    """Correlations of the ranks within each column, over the rows where both of a pair are there."""
+    """Correlations of the ranks within each column, over the rows where neither of a pair is missing."""
     there = np.stack([~np.isnan(column) for column in columns], axis=1).astype(np.float64)
     ranks = np.zeros_like(there)
     for place, column in enumerate(columns):
@@ -60,7 +60,7 @@ def spearman(columns: Sequence[FloatArray]) -> Matrix:
         covariance = products - sums * sums.T / n
         spread = np.sqrt(np.maximum(squares - sums**2 / n, 0.0))
         matrix = np.clip(covariance / (spread * spread.T), -1.0, 1.0)
-    matrix[(n < FEWEST) | (spread <= 0) | (spread.T <= 0)] = np.nan
+    matrix[(n < MIN_ROWS_SHOWN) | (spread <= 0) | (spread.T <= 0)] = np.nan
     return _plain(matrix)
 
 
@@ -82,7 +82,7 @@ def cramers_v(one: Codes, two: Codes) -> float:
     table = table[table.any(axis=1)][:, table.any(axis=0)]
     rows, columns = table.shape
     n = len(one)
-    if min(rows, columns) < 2 or n < FEWEST:
+    if min(rows, columns) < 2 or n < MIN_ROWS_SHOWN:
         return float("nan")
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
     excess = max(0.0, float(np.sum((table - expected) ** 2 / expected)) / n - (rows - 1) * (columns - 1) / (n - 1))
@@ -101,11 +101,11 @@ def largest_changes(maps: Sequence[HeatMap]) -> tuple[Change, ...]:
             if before is None or after is None or (chart.measure != "Spearman" and ranked.issuperset(names)):
                 continue
             found.append(Change(*names, chart.measure, before, after))
-    return tuple(sorted(found, key=lambda change: -abs(change.difference))[:MOST_CHANGES])
+    return tuple(sorted(found, key=lambda change: -abs(change.difference))[:MAX_CHANGES])
 
 
 def _some(pair: Pair) -> bool:
-    return min(len(pair.before.present), len(pair.after.present)) >= FEWEST
+    return min(len(pair.before.present), len(pair.after.present)) >= MIN_ROWS_SHOWN
 
 
 def _side(pair: Pair, side: int) -> FloatArray:
@@ -117,8 +117,8 @@ def _codes(pair: Pair) -> tuple[Codes, Codes]:
     known = pair.before.present
     if pair.scale == "label":
         counts = np.bincount(known.astype(np.intp), minlength=len(pair.labels))
-        place = np.full(len(counts), min(MOST_BARS, len(counts)))
-        kept = np.argsort(-counts, kind="stable")[:MOST_BARS]
+        place = np.full(len(counts), min(MAX_BARS, len(counts)))
+        kept = np.argsort(-counts, kind="stable")[:MAX_BARS]
         place[kept] = np.arange(len(kept))
         codes = [place[np.nan_to_num(_side(pair, side)).astype(np.intp)] for side in (0, 1)]
     else:

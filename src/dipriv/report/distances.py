@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.report.facts import Distance
 
 REPEATS = 200

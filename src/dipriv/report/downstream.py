@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dipriv.randomness import FloatArray
+from dipriv._base.arrays import FloatArray
 from dipriv.report.extra import needed
-from dipriv.report.facts import FEWEST, Coefficient, Downstream, Estimate
+from dipriv.report.facts import MIN_ROWS_SHOWN, Coefficient, Downstream, Estimate
 from dipriv.report.pairing import Pair
 
-MOST_LEVELS = 30
-MOST_NULLS = 0.5
+MAX_LEVELS = 30
+MAX_NULLS = 0.5
 OTHER = "(other)"
 _DEPENDENT = 1e-8
 
@@ -58,11 +58,11 @@ def downstream(pairs: Sequence[Pair], target: str, predictors: Sequence[str]) ->
 def _response(pair: Pair) -> tuple[Any, Term | None]:
     """The model that suits the target and its response; or why there is none, and None."""
     values, counts = np.unique(pair.before.present, return_counts=True)
-    if len(values) < 2 or len(pair.after.present) < FEWEST:
+    if len(values) < 2 or len(pair.after.present) < MIN_ROWS_SHOWN:
         return "The target has fewer than two values.", None
     if len(values) == 2:
-        if counts.min() < FEWEST:
-            return f"Fewer than {FEWEST} rows have the rarer of the target's two values.", None
+        if counts.min() < MIN_ROWS_SHOWN:
+            return f"Fewer than {MIN_ROWS_SHOWN} rows have the rarer of the target's two values.", None
         high = pair.labels[int(values[1])] if pair.labels else f"{values[1]:.10g}"
         sides = [np.where(np.isin(x, values), (x == values[1]).astype(float), np.nan) for x in _sides(pair)]
         return "logistic regression", Term(f"whether “{pair.name}” is “{high}”", *sides)
@@ -78,15 +78,15 @@ def _terms(pairs: Sequence[Pair]) -> tuple[list[Term], list[str]]:
     terms: list[Term] = []
     notes: list[str] = []
     for pair in pairs:
-        if max(pair.before.nulls, pair.after.nulls) > MOST_NULLS:
-            notes.append(f"“{pair.name}” is left out: over {MOST_NULLS:.0%} of it is missing.")
+        if max(pair.before.nulls, pair.after.nulls) > MAX_NULLS:
+            notes.append(f"“{pair.name}” is left out: over {MAX_NULLS:.0%} of it is missing.")
         elif pair.scale != "label":
             known = pair.before.present
             centre, spread = float(np.mean(known)), float(np.std(known))
             if 0 < spread < np.inf:
                 terms.append(Term(pair.name, *((x - centre) / spread for x in _sides(pair))))
-        elif len(np.unique(pair.before.present)) > MOST_LEVELS:
-            notes.append(f"“{pair.name}” is left out: it has over {MOST_LEVELS} labels.")
+        elif len(np.unique(pair.before.present)) > MAX_LEVELS:
+            notes.append(f"“{pair.name}” is left out: it has over {MAX_LEVELS} labels.")
         else:
             terms.extend(_dummies(pair))
     return terms, notes
@@ -95,11 +95,11 @@ def _terms(pairs: Sequence[Pair]) -> tuple[list[Term], list[str]]:
 def _dummies(pair: Pair) -> list[Term]:
     """One dummy a label, the first left out as the base; labels that few original rows have are taken together."""
     counts = np.bincount(pair.before.present.astype(np.intp), minlength=len(pair.labels))
-    common = np.flatnonzero(counts >= FEWEST)
+    common = np.flatnonzero(counts >= MIN_ROWS_SHOWN)
     sides = _sides(pair)
     made = [Term(f"{pair.name} = {pair.labels[code]}", *(_where(x, x == code) for x in sides)) for code in common[1:]]
     rare = [_where(x, ~np.isin(x, common)) for x in sides]
-    if np.nansum(rare[0]) >= FEWEST:
+    if np.nansum(rare[0]) >= MIN_ROWS_SHOWN:
         made.append(Term(f"{pair.name} = {OTHER}", rare[0], rare[1]))
     return made
 

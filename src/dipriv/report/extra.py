@@ -10,7 +10,7 @@ from dipriv.errors import InputError
 
 @contextmanager
 def needed() -> Iterator[None]:
-    """A package that is not installed is told with how to install it."""
+    """Turn the ImportError of a missing package into an error that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:

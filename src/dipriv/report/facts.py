@@ -9,24 +9,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from dipriv.audit import Audit
+    from dipriv.auditing import Audit
 
 Scale: TypeAlias = Literal["number", "time", "label"]
 Clock: TypeAlias = Literal["date", "timestamp", "time of day", "duration"]
 Numbers: TypeAlias = tuple[float, ...]
 Axis: TypeAlias = Literal["linear", "log", "asinh"]
-"""How the line is drawn: as it is, or drawn together where few rows spread far; asinh is log on both sides of zero."""
+"""The scale of an axis; log and asinh compress long tails, and asinh is log on both sides of zero."""
 Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
 
-FEWEST = 5
-"""A private value is shown only if so many rows hold it, and a statistic only of so many rows."""
-MOST_ROWS = 200_000
+MIN_ROWS_SHOWN = 5
+"""A private value is shown only if at least five rows hold it, and a statistic only if it is of five rows or more."""
+MAX_ROWS = 200_000
 """Larger tables are compared on a random sample of this size."""
 
 
 @dataclass(frozen=True, repr=False)
 class Distance:
-    """How far apart two distributions are, and how far two samples of the original's law would be."""
+    """Distance between two distributions, and what two samples of the original's distribution would show."""
 
     name: str
     value: float
@@ -40,7 +40,7 @@ class Distance:
 
 
 @dataclass(frozen=True, repr=False)
-class Line:
+class TableRow:
     """One line of a table: what it is, before and after."""
 
     name: str
@@ -72,7 +72,7 @@ class Histogram:
 
 @dataclass(frozen=True, repr=False)
 class Tails:
-    """Share of the rows below (left of the median) or above (right of it) each point; None below `FEWEST` rows."""
+    """Shares of the rows below (left of the median) or above (right of it) each point; None for few rows."""
 
     points: Numbers
     before: tuple[float | None, ...]
@@ -103,10 +103,10 @@ class ColumnFacts:
     distinct: tuple[int, int]
     distances: tuple[Distance, ...] = ()
     fidelity: tuple[Fidelity, ...] = ()
-    quantiles: tuple[Line, ...] = ()
-    moments: tuple[Line, ...] = ()
+    quantiles: tuple[TableRow, ...] = ()
+    moments: tuple[TableRow, ...] = ()
     levels: Levels | None = None
-    frequent: tuple[Line, ...] = ()
+    frequent: tuple[TableRow, ...] = ()
     histogram: Histogram | None = None
     tails: Tails | None = None
     note: str = ""
@@ -187,7 +187,19 @@ class Downstream:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a report says."""
+    """How a private table and its release differ; `dipriv.compare` makes it, and it contains private statistics.
+
+    Attributes
+    ----------
+    rows, used : how many rows original and release have, and how many of them were compared.
+    paired : whether each released row is matched with its original.
+    columns : facts about each column, before and after.
+    left_out : columns that were not compared, each with the reason.
+    guarantee : the guarantee in words, if it was given.
+    dependence : measures of dependence between pairs of columns, before and after.
+    downstream : a regression on both tables, if a target was given.
+    audit : the result of `dipriv.audit`, if it was given.
+    """
 
     rows: tuple[int, int]
     used: tuple[int, int]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dipriv.codecs import NULL, PRESENT, Cells
-from dipriv.fidelity import correlation_of, kappa_of
-from dipriv.randomness import FloatArray
-from dipriv.report.facts import FEWEST, Fidelity
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NULL, PRESENT, ColumnValues
+from dipriv.release.fidelity import correlation_of, kappa_of
+from dipriv.report.facts import MIN_ROWS_SHOWN, Fidelity
 from dipriv.report.pairing import Pair
 
 
@@ -18,7 +18,7 @@ def row_fidelity(pair: Pair, expected: Mapping[str, float]) -> tuple[Fidelity, .
     if pair.mates is None:
         return ()
     one, two = _cells(pair.mates.all), _cells(pair.after.all)
-    if len(one if pair.scale == "label" else one.present) < FEWEST:
+    if len(one if pair.scale == "label" else one.present) < MIN_ROWS_SHOWN:
         return ()
     if pair.scale == "label":
         found = Fidelity("agreement beyond chance", kappa_of(one, two), expected.get(pair.name))
@@ -27,6 +27,6 @@ def row_fidelity(pair: Pair, expected: Mapping[str, float]) -> tuple[Fidelity, .
     return (found,) if np.isfinite(found.value) else ()
 
 
-def _cells(values: FloatArray) -> Cells:
+def _cells(values: FloatArray) -> ColumnValues:
     missing = np.isnan(values)
-    return Cells(np.where(missing, 0.0, values), np.where(missing, NULL, PRESENT).astype(np.uint8))
+    return ColumnValues(np.where(missing, 0.0, values), np.where(missing, NULL, PRESENT).astype(np.uint8))

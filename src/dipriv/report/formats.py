@@ -13,7 +13,7 @@ NOTHING = "–"
 
 
 def number(x: float | None, digits: int = 4) -> str:
-    """So many significant digits, without an exponent where that is readable.
+    """Format with this number of significant digits, without an exponent where that is readable.
 
     >>> number(1234567.0), number(0.00123456), number(2014.0), number(None)
     ('1,235,000', '0.001235', '2014', '–')

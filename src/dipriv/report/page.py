@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv.report import formats
 from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
 from dipriv.report.distances import REPEATS
 from dipriv.report.extra import needed
-from dipriv.report.facts import FEWEST, MOST_ROWS, ColumnFacts, Comparison, Distance
-from dipriv.writing import OWNER_ONLY, write_whole
+from dipriv.report.facts import MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison, Distance
 
 WARNING = "Contains statistics of the private data; do not publish."
 
@@ -25,12 +25,12 @@ def render(comparison: Comparison) -> str:
             (facts, [Markup(chart) for chart in column_charts(facts, f"c{place}")])  # noqa: S704 (our own SVG)
             for place, facts in enumerate(comparison.columns)
         ]
-        found, asked = comparison.dependence, comparison.downstream
+        found, regression = comparison.dependence, comparison.downstream
         maps = [
             (chart, [Markup(svg) for svg in heat_maps(chart, f"d{place}")])  # noqa: S704
             for place, chart in enumerate(found.maps if found else ())
         ]
-        effects = coefficient_chart(asked, "r") if asked and asked.coefficients else ""
+        effects = coefficient_chart(regression, "r") if regression and regression.coefficients else ""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         number=formats.number,
@@ -43,13 +43,13 @@ def render(comparison: Comparison) -> str:
     template = resources.files("dipriv.report").joinpath("template.html").read_text(encoding="utf-8")
     return environment.from_string(template).render(
         report=comparison,
-        promise=promise_lines(comparison.guarantee),
+        guarantee=guarantee_lines(comparison.guarantee),
         columns=columns,
         maps=maps,
         effects=Markup(effects),  # noqa: S704
         warning=WARNING,
-        fewest=FEWEST,
-        most_rows=MOST_ROWS,
+        fewest=MIN_ROWS_SHOWN,
+        most_rows=MAX_ROWS,
         repeats=REPEATS,
         few=FEW,
         distance=distance,
@@ -60,12 +60,12 @@ def render(comparison: Comparison) -> str:
 
 def write_report(comparison: Comparison, path: str | Path) -> None:
     """Write the report whole or not at all, readable by its owner only."""
-    write_whole(Path(path), render(comparison).encode("utf-8"), OWNER_ONLY)
+    write_atomic(Path(path), render(comparison).encode("utf-8"), OWNER_ONLY)
 
 
-def promise_lines(promise: str) -> list[tuple[int, str]]:
+def guarantee_lines(guarantee: str) -> list[tuple[int, str]]:
     """The lines of a guarantee, each with how far it is indented."""
-    return [(len(line) - len(line.lstrip()), " ".join(line.split())) for line in promise.splitlines()]
+    return [(len(line) - len(line.lstrip()), " ".join(line.split())) for line in guarantee.splitlines()]
 
 
 def distance(facts: ColumnFacts, name: str) -> Distance | None:

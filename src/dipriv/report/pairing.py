@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv.arrow import distinct_labels
-from dipriv.codecs import Cells, infer_kind
-from dipriv.codecs.protocol import PRESENT
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import PRESENT, ColumnValues, Storage
+from dipriv._tables.arrow import distinct_labels
+from dipriv._tables.frames import Column, Table
+from dipriv.codecs.fit import infer_kind
 from dipriv.errors import DiprivError, InputError
-from dipriv.randomness import FloatArray
-from dipriv.report.facts import MOST_ROWS, Clock, Scale
-from dipriv.schema import Categorical, Kind, Schema, Storage
-from dipriv.tables import Column, Table
+from dipriv.report.facts import MAX_ROWS, Clock, Scale
+from dipriv.schema import Categorical, Kind, Schema
 
 Rows = NDArray[np.intp]
 
@@ -75,7 +75,7 @@ class Sampled:
 
 
 def sample(original: Table, released: Table, rows: Any, rng: np.random.Generator) -> Sampled:
-    """At most `MOST_ROWS` of each table; a released row keeps its original row."""
+    """At most `MAX_ROWS` of each table; a released row keeps its original row."""
     origin = _origin(original, released, rows)
     before, after = (_some(table.rows, rng) for table in (original, released))
     return Sampled(before, after, None if origin is None else origin[after])
@@ -105,9 +105,9 @@ def pair_columns(
 
 
 def _some(rows: int, rng: np.random.Generator) -> Rows:
-    if rows <= MOST_ROWS:
+    if rows <= MAX_ROWS:
         return np.arange(rows)
-    return np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+    return np.sort(rng.choice(rows, MAX_ROWS, replace=False))
 
 
 def _origin(original: Table, released: Table, rows: Any) -> Rows | None:
@@ -117,7 +117,7 @@ def _origin(original: Table, released: Table, rows: Any) -> Rows | None:
     if origin.ndim != 1 or origin.dtype.kind not in "iu" or len(origin) != released.rows:
         raise InputError(
             f"rows has shape {origin.shape} and type {origin.dtype}; the release has {released.rows} rows.",
-            "Give one row number of the original for each released row: release.rows.",
+            "Give one row number of the original for each released row: release.secrets.row_positions.",
         )
     if len(origin) and not (origin.min() >= 0 and origin.max() < original.rows):
         raise InputError(
@@ -162,8 +162,8 @@ def _scale(column: Column) -> tuple[Scale, Clock | None]:
     return ("number", None) if family in ("integer", "real") else ("label", None)
 
 
-def _values(cells: Cells, storage: Storage) -> Values:
-    """Numbers as they are; times in seconds, whatever the tick of their table."""
+def _values(cells: ColumnValues, storage: Storage) -> Values:
+    """Numbers unchanged; times in seconds, independent of the unit of their table."""
     numbers = cells.values.astype(np.float64)
     if storage.family == "temporal":
         numbers = numbers * (storage.tick_ns / 1e9)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv import tables
+from dipriv._tables import frames as tables
 from dipriv.errors import InputError
-from dipriv.guarantee import Guarantee
+from dipriv.guarantee.guarantee import Guarantee
 from dipriv.report.columns import column_facts
 from dipriv.report.dependence import dependence
 from dipriv.report.downstream import downstream
@@ -20,7 +19,7 @@ from dipriv.report.pairing import pair_columns, sample
 from dipriv.schema import Schema
 
 if TYPE_CHECKING:
-    from dipriv.audit import Audit
+    from dipriv.auditing import Audit
 
 
 def compare(
@@ -41,14 +40,24 @@ def compare(
     ----------
     original, released : pandas, polars or pyarrow tables; columns that only one has are named and left out.
     schema : what privatized columns were taken as (`release.schema`); for others it is inferred from the original.
-    rows : for each released row its row number in the original (`release.rows`); tables of equal length are taken to
-        have the same rows in the same order.
-    guarantee : what was promised, as an object or as its `to_dict()`.
+    rows : for each released row its row number in the original (`release.secrets.row_positions`); tables of equal
+        length are taken to have the same rows in the same order.
+    guarantee : the guarantee of the release, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     target : a column to regress on the others, in both tables.
-    audit : what `dipriv.audit.audit` found, to be shown with it.
+    audit : the result of `dipriv.audit`, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
+    Returns
+    -------
+    Comparison : distances, dependence and a regression, before and after; `dipriv.report.write_report` shows it.
+
+    Raises
+    ------
+    InputError : the tables have no column in common, or an argument does not fit them.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
     >>> compare(table, table)
@@ -59,7 +68,7 @@ def compare(
     pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}))
     names = [pair.name for pair in pairs]
     _check(before, after, names, target)
-    promised = as_guarantee(guarantee)
+    stated = as_guarantee(guarantee)
     changed = [pair.name for pair in pairs if not pair.unchanged]
     privatized = list(dict.fromkeys([*(schema or ()), *changed]))
     with np.errstate(all="ignore"):  # numbers near the largest have no finite moments, which are then left out
@@ -73,7 +82,7 @@ def compare(
             paired=sampled.mates is not None,
             columns=tuple(columns),
             left_out=tuple(left_out),
-            guarantee="" if promised is None else str(promised),
+            guarantee="" if stated is None else str(stated),
             dependence=dependence(pairs),
             downstream=None if target is None else downstream(pairs, target, privatized or names),
             audit=audit,
@@ -84,16 +93,7 @@ def as_guarantee(guarantee: Guarantee | dict[str, Any] | None) -> Guarantee | No
     """The guarantee itself, or the one that `to_dict` wrote."""
     if guarantee is None or isinstance(guarantee, Guarantee):
         return guarantee
-    known = {field.name for field in fields(Guarantee)}
-    try:
-        plain = {name: value for name, value in guarantee.items() if name in known}
-        plain |= {"epsilon": float(plain["epsilon"]), "conditions": tuple(plain.get("conditions", ()))}
-        return Guarantee(**plain)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise InputError(
-            f"the guarantee is a {type(guarantee).__name__} that cannot be read.",
-            "Give release.guarantee, its to_dict(), or leave it out.",
-        ) from None
+    return Guarantee.from_dict(guarantee)
 
 
 def _check(before: tables.Table, after: tables.Table, names: list[str], target: str | None) -> None:

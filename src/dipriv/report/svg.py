@@ -44,7 +44,7 @@ _STYLE: Any = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Matplotlib as this report wants it, whatever the user's settings, which come back at the end."""
+    """Use the report's Matplotlib settings inside, and restore the user's at the end."""
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
@@ -62,7 +62,7 @@ def figure(width: float, height: float) -> Any:
 
 
 def to_svg(drawn: Any, key: str, described: str) -> str:
-    """The figure as an <svg> element with this description; `key` tells its ids from those of other charts."""
+    """The figure as an <svg> element with this description; `key` makes its ids unique."""
     file = io.BytesIO()
     drawn.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     root = ElementTree.fromstring(file.getvalue())  # noqa: S314 (made a line above, not read from outside)

@@ -1,0 +1,123 @@
+"""The demo: a real survey, from a file to a published file, with a ledger of its own and a report to look at.
+
+The table is `fair`, a 1974 magazine survey on extramarital affairs that statsmodels carries: 6,366 women, nine
+columns. `python -m examples.demo --out FOLDER` runs it; `--picture FILE.svg` draws the README's picture instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+import dipriv
+from dipriv import Discrete
+
+SHOWN = ("age", "yrs_married", "rate_marriage", "affairs")
+QUESTIONNAIRE = dipriv.Schema(
+    {
+        "rate_marriage": Discrete(levels=(1, 2, 3, 4, 5)),
+        "age": Discrete(levels=(17.5, 22, 27, 32, 37, 42)),
+        "yrs_married": Discrete(levels=(0.5, 2.5, 6, 9, 13, 16.5, 23)),
+        "children": Discrete(levels=(0, 1, 2, 3, 4, 5.5)),
+        "religious": Discrete(levels=(1, 2, 3, 4)),
+        "educ": Discrete(levels=(9, 12, 14, 16, 17, 20)),
+        "occupation": Discrete(levels=(1, 2, 3, 4, 5, 6)),
+        "occupation_husb": Discrete(levels=(1, 2, 3, 4, 5, 6)),
+    }
+)
+"""The answers that could be ticked: a public fact. `affairs` is computed from other answers and stays open."""
+WARNING = "Shows statistics of the private table beside the release: do not publish this picture with a real table."
+
+
+def load() -> pa.Table:
+    """The survey, whole numbers where the answers are codes."""
+    try:
+        from statsmodels.datasets import fair
+    except ModuleNotFoundError:
+        raise SystemExit("The demo's survey comes with statsmodels: pip install 'dipriv[report]'.") from None
+    codes = {"rate_marriage": "int64", "religious": "int64", "educ": "int64", "occupation": "int64"}
+    return pa.Table.from_pandas(fair.load_pandas().data.astype(codes), preserve_index=False)
+
+
+def run(folder: Path, epsilon: float) -> None:
+    """Write the survey, privatize it, and say what to look at."""
+    from dipriv.report import write_report
+
+    folder.mkdir(parents=True, exist_ok=True)
+    private, released = folder / "survey.csv", folder / "survey-released.csv"
+    pacsv.write_csv(load(), private)
+    QUESTIONNAIRE.save(folder / "schema.toml")
+    with dipriv.Ledger.open(folder / "ledger.db") as ledger:
+        release = dipriv.privatize_file(
+            private, released, epsilon, force=True, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey"
+        )
+        account = ledger.dataset("survey")
+    guarantee = release.guarantee
+    (folder / "guarantee.txt").write_text(f"{guarantee}\n", encoding="utf-8")
+    before, after = (pacsv.read_csv(file) for file in (private, released))
+    compared = dipriv.compare(before, after, guarantee=guarantee, fidelity=release.fidelity, target="affairs")
+    write_report(compared, folder / "report.html")
+    print(f"Private table: {before.num_rows:,} rows, {before.num_columns} columns (statsmodels' survey `fair`).")
+    print(f"Released:      {after.num_rows:,} rows, the same columns.\n")
+    print("             " + "".join(f"{name:>15}" for name in SHOWN))
+    for label, table in (("mean before", before), ("mean after", after)):
+        print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
+    print(f"\n{guarantee}\n")
+    print(f"Ledger: {account.releases} release(s) of this survey, ε spent {account.spent:g}. Run it again: it adds up.")
+    print(f"Look at {folder / 'report.html'}, then at {released} and {released}.dipriv.json.")
+
+
+def draw(path: Path, epsilon: float = 1.0) -> None:
+    """Distributions of four columns and all pairwise correlations, before and after; a fixed seed."""
+    import matplotlib as mpl
+    import numpy as np
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "dipriv"  # the same picture gives the same file
+    from matplotlib import pyplot as plt
+
+    before: Any = load().to_pandas()
+    after = dipriv.privatize(before, epsilon, schema=QUESTIONNAIRE, seed=1).data
+    released = f"release, ε = {epsilon:g}"
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6), constrained_layout=True)
+    for axis, name in zip((axes[0, 0], axes[0, 1], axes[1, 0], axes[1, 1]), SHOWN, strict=True):
+        edges = np.histogram_bin_edges(before[name].clip(upper=float(before[name].quantile(0.99))), bins=20)
+        for frame, colour, label in ((before, "#c44e52", "private table"), (after, "#55a868", released)):
+            axis.hist(frame[name].clip(upper=edges[-1]), edges, density=True, alpha=0.5, color=colour, label=label)
+        axis.set_title(name)
+        axis.set_yticks([])
+    axes[0, 0].legend(frameon=False)
+    for axis, frame, label in ((axes[0, 2], before, "private table"), (axes[1, 2], after, released)):
+        image = axis.imshow(frame.corr(), vmin=-1, vmax=1, cmap="RdBu_r")
+        axis.set_title(f"correlations, {label}")
+        axis.set_xticks([])
+        axis.set_yticks(range(len(frame.columns)), list(frame.columns), fontsize=7)
+    figure.colorbar(image, ax=axes[:, 2], shrink=0.7)
+    figure.supxlabel(WARNING, fontsize=7, color="grey")
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    """Run the demo, or draw its picture."""
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=run.__doc__)
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder to write into")
+    parser.add_argument("--epsilon", type=float, default=1.0, help="privacy budget of a row")
+    parser.add_argument("--picture", type=Path, help="draw the README's picture into this file, and nothing else")
+    asked = parser.parse_args()
+    try:
+        if asked.picture is not None:
+            draw(asked.picture, asked.epsilon)
+        else:
+            run(asked.out, asked.epsilon)
+    except dipriv.DiprivError as error:
+        raise SystemExit(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+from . import codecs, kernels, references
+from ._version import __version__ as __version__
+from .auditing.results import Audit
+from .auditing.run import audit
+from .errors import (
+    BudgetError,
+    DiprivError,
+    DisclosureError,
+    InputError,
+    InternalError,
+    LedgerError,
+    MissingDependencyError,
+    PrivacyWarning,
+    ReferenceDataError,
+    SchemaError,
+    SourceChangedError,
+    StorageError,
+)
+from .guarantee.guarantee import Guarantee
+from .inspection import Inspection, inspect
+from .ledger.ledger import Ledger
+from .release.estimator import DIP
+from .release.local import LocalReference, load_local
+from .release.privatize import infer_schema, privatize, privatize_file
+from .release.result import Release
+from .report.facts import Comparison
+from .report.summarize import compare
+from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
+from .sources.holdout import Split
+
+__all__ = [
+    "DIP",
+    "Audit",
+    "BudgetError",
+    "Categorical",
+    "Comparison",
+    "Continuous",
+    "Datetime",
+    "DiprivError",
+    "DisclosureError",
+    "Discrete",
+    "Guarantee",
+    "InputError",
+    "Inspection",
+    "InternalError",
+    "Ledger",
+    "LedgerError",
+    "LocalReference",
+    "MissingDependencyError",
+    "Mixed",
+    "PrivacyWarning",
+    "ReferenceDataError",
+    "Release",
+    "Schema",
+    "SchemaError",
+    "SourceChangedError",
+    "Split",
+    "StorageError",
+    "__version__",
+    "audit",
+    "codecs",
+    "compare",
+    "infer_schema",
+    "inspect",
+    "kernels",
+    "load_local",
+    "privatize",
+    "privatize_file",
+    "references",
+]

@@ -1,0 +1,1 @@
+"""What every part stands on: arrays, columns of values, registries, compiled loops, atomic files."""

@@ -1,0 +1,95 @@
+"""Work on many rows: in chunks that fit the processor's cache, side by side on all its cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._base.columns import ColumnValues
+from dipriv._base.progress import Progress, no_progress
+from dipriv.errors import InputError
+
+Work: TypeAlias = Callable[[slice, int], list[ColumnValues]]
+
+CHUNK_CELLS = 1 << 17
+MIN_CHUNK_ROWS = 1 << 13
+
+
+def in_chunks(
+    work: Work, rows: int, selected: NDArray[np.bool_] | None, columns: int, progress: Progress = no_progress
+) -> list[ColumnValues]:
+    """The columns that `work` gives for all selected rows, put together, the same for any number of threads.
+
+    `work(chunk, number)` gets a slice of the rows and the number of its first selected row among all selected ones.
+    """
+    size = max(MIN_CHUNK_ROWS, min(CHUNK_CELLS // columns, rows // (4 * threads())))
+    starts = [
+        0,
+        *range(min(MIN_CHUNK_ROWS, rows), rows, size),
+        rows,
+    ]  # a short one first, which compiles what all share
+    slices = [slice(start, stop) for start, stop in pairwise(starts) if stop > start]
+    counts = [chunk.stop - chunk.start if selected is None else int(selected[chunk].sum()) for chunk in slices]
+    ends = np.cumsum(counts).tolist()
+    jobs = [(chunk, end - count, end) for chunk, count, end in zip(slices, counts, ends, strict=True) if count]
+    done = 0
+    lock = Lock()
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        with lock:
+            done += rows
+            progress("releasing", done, ends[-1])
+
+    chunk, number, end = jobs[0]
+    first = work(chunk, number)
+    advance(end)
+    if len(jobs) == 1:
+        return first
+    whole = [_room_for(part, ends[-1]) for part in first]
+    _put(whole, slice(number, end), first)
+
+    def one(job: tuple[slice, int, int]) -> None:
+        chunk, number, end = job
+        _put(whole, slice(number, end), work(chunk, number))
+        advance(end - number)
+
+    with ThreadPoolExecutor(threads()) as pool:
+        for _ in pool.map(one, jobs[1:]):
+            pass
+    return whole
+
+
+def threads() -> int:
+    """How many threads to use: DIPRIV_THREADS, else the cores this process may run on."""
+    threads = os.environ.get("DIPRIV_THREADS")
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not threads.isdecimal() or int(threads) < 1:
+        raise InputError(f"DIPRIV_THREADS={threads!r} is not a whole number >= 1.", "Correct it, or unset it.")
+    return int(threads)
+
+
+def _room_for(part: ColumnValues, rows: int) -> ColumnValues:
+    missing = None if part.missing is None else np.empty(rows, dtype=np.uint8)
+    return ColumnValues(np.empty(rows, dtype=part.values.dtype), missing)
+
+
+def _put(whole: Sequence[ColumnValues], rows: slice, parts: Sequence[ColumnValues]) -> None:
+    for column, part in zip(whole, parts, strict=True):
+        column.values[rows] = part.values
+        if column.missing is not None and part.missing is not None:
+            column.missing[rows] = part.missing
+
+
+def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
+    """The work on each item, in order, on all cores."""
+    with ThreadPoolExecutor(threads()) as pool:
+        return list(pool.map(work, items))

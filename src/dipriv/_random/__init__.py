@@ -1,0 +1,1 @@
+"""Random bits and exact noise: the only modules that draw bits."""

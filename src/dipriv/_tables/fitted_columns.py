@@ -1,0 +1,247 @@
+"""Each column's labels, kind and codec: from its type, the schema and the reference rows, never from released rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from dipriv._base.columns import NULL, ColumnValues, cast
+from dipriv._base.invariants import require
+from dipriv._base.registry import serializable
+from dipriv._tables.arrow import distinct_labels, meaning
+from dipriv._tables.frames import Column, Table
+from dipriv.codecs import Codec
+from dipriv.codecs.fit import fit_codec, infer_kind
+from dipriv.errors import InputError, ReferenceDataError, SchemaError
+from dipriv.schema import Categorical, Kind, Schema
+
+MIN_REFERENCE_ROWS = 2
+
+
+@serializable()
+@dataclass(frozen=True, eq=False)
+class FittedColumn:
+    """A column that is ready to be encoded: its type's facts, what it was taken as, its labels and its codec."""
+
+    facts: Column
+    kind: Kind
+    labels: pa.Array | None = field(repr=False)
+    codec: Codec = field(repr=False)
+
+    def check_invariants(self) -> None:
+        """The codec gives values of the column's type, and there are labels if and only if it gives their numbers."""
+        storage = self.facts.storage
+        require(self.codec.dtype == storage.dtype, self, "the codec gives values of the column's type")
+        require((storage.family == "label") == (self.labels is not None), self, "a column of labels has labels")
+        require(self.labels is None or self._are_labels(self.labels), self, "labels are distinct and of the type")
+
+    def _are_labels(self, labels: pa.Array) -> bool:
+        """Labels of the column's type, all different, and the codec gives no number beyond them."""
+        arrow_type, levels = self.facts.arrow_type, getattr(self.codec, "levels", None)
+        if levels is None or labels.null_count:
+            return False
+        is_text = meaning(arrow_type) == "text"
+        if not (meaning(labels.type) == "text" if is_text else labels.type == arrow_type.value_type):
+            return False
+        index = arrow_type.index_type.to_pandas_dtype() if pt.is_dictionary(arrow_type) else np.int32
+        distinct = len(labels.unique()) == len(labels) <= int(np.iinfo(index).max) + 1
+        return distinct and int(levels[0]) >= 0 and int(levels[-1]) < max(1, len(labels))
+
+    @property
+    def name(self) -> str:
+        return self.facts.name
+
+    def cells(self, table: Table) -> ColumnValues:
+        """This column of a table's selected rows, as numbers of this column's width."""
+        return self._narrow(table.cells(self.name, self.labels))
+
+    def all_cells(self, table: Table) -> ColumnValues:
+        """The same for all rows of the table, selected or not."""
+        return self._narrow(table.all_cells(self.name, self.labels))
+
+    def _narrow(self, cells: ColumnValues) -> ColumnValues:
+        if cells.values.dtype.kind == "f" and self.facts.storage.dtype.kind != "f":
+            return cells  # between whole numbers: its place is the codec's to find
+        return ColumnValues(cast(cells.values, self.facts.storage.dtype), cells.missing)
+
+    def check(self, table: Table) -> None:
+        """Rows to release must have the column with the same type, categories and room for nulls."""
+        if self.name not in table.names:
+            raise ReferenceDataError(
+                f"column {self.name!r} of the reference is not in the table.", "Release tables with the same columns."
+            )
+        found = table.column(self.name)
+        _check_same_type(self.facts, found)
+        labels = found.labels
+        if self.labels is not None and labels is not None and set(self.labels.to_pylist()) - set(labels.to_pylist()):
+            raise ReferenceDataError(
+                f"column {self.name!r}: reference rows have labels that are not among its {len(labels)} categories.",
+                "Add these categories to the column, or leave such rows out of the reference.",
+            )
+        if NULL in getattr(self.codec, "missing", ()) and not found.nullable:
+            raise ReferenceDataError(
+                f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
+                "Convert the column to a nullable type, or fill the nulls of the reference rows.",
+            )
+
+
+def fit_columns(
+    columns: Sequence[Column], schema: Schema, kinds_from_distribution: Mapping[str, Kind], reference: Table | None
+) -> list[FittedColumn]:
+    """Fit every column: by the kind that its given distribution determines, or else on the reference rows, if any."""
+    for name in kinds_from_distribution.keys() & schema.keys():
+        if schema[name] != kinds_from_distribution[name]:
+            raise SchemaError(
+                f"column {name!r} is declared {schema[name]!r}, but its distribution makes it "
+                f"{kinds_from_distribution[name]!r}.",
+                "Leave it out of the schema.",
+            )
+    if reference is not None:
+        _check_reference(columns, reference)
+    fitted = [
+        _of_distribution(column, kinds_from_distribution[column.name])
+        if column.name in kinds_from_distribution
+        else _fit_column(column, schema.get(column.name), reference)
+        for column in columns
+    ]
+    if kinds_from_distribution and reference is not None:
+        refuse_nulls([(column.name, column.cells(reference)) for column in fitted])
+    return fitted
+
+
+def infer(table: Table, names: Sequence[str]) -> Schema:
+    """The schema that these rows suggest: what dipriv would read from reference rows."""
+    kinds: dict[str, Kind] = {}
+    for name in names:
+        column = table.column(name)
+        labels = _labels_of(column, None, table)
+        kinds[name] = _with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), labels)
+    return Schema(kinds)
+
+
+def refuse_nulls(columns: Sequence[tuple[str, ColumnValues]]) -> None:
+    """A distribution of scipy.stats gives nulls no probability."""
+    for name, cells in columns:
+        if cells.kinds_missing:
+            raise InputError(
+                f"column {name!r} has nulls, to which its distribution gives no probability.",
+                "Fill or drop them first, or use an empirical reference, where a null is an atom.",
+            )
+
+
+def _of_distribution(column: Column, kind: Kind) -> FittedColumn:
+    """A column whose distribution is given: nothing of it is read from rows."""
+    return FittedColumn(column, kind, None, fit_codec(column.name, kind, column.storage, None, None))
+
+
+def _fit_column(column: Column, declared: Kind | None, reference: Table | None) -> FittedColumn:
+    if reference is None:
+        raise SchemaError(
+            f"column {column.name!r} has no distribution and no rows may be read.", "Give it a distribution."
+        )
+    labels = _labels_of(column, declared, reference)
+    count = None if labels is None else len(labels)
+    seen = _stored(column, _some(column.name, reference.cells(column.name, labels)))
+    if labels is not None and np.any(seen.present < 0):
+        raise SchemaError(
+            f"column {column.name!r}: reference rows hold labels outside its {count} levels.",
+            "Complete the levels, or correct the rows.",
+        )
+    kind = declared or infer_kind(column.storage, seen)
+    codec = fit_codec(column.name, kind, column.storage, count, seen)
+    return FittedColumn(column, _with_levels(kind, labels), labels, codec)
+
+
+def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Array | None:
+    """The labels of a text or categorical column: those of the schema, else those met in the reference rows.
+
+    Where the column's type lists categories they give the order, but a category that no reference row has is left out:
+    it cannot be released, and a list made from private rows must not travel with a public reference.
+    """
+    if column.storage.family != "label":
+        return None
+    labels = declared_labels(column, declared)
+    if labels is None or column.labels is None:
+        return distinct_labels(reference.array(column.name)) if labels is None else labels
+    seen = distinct_labels(reference.array(column.name))
+    if not set(seen.to_pylist()) <= set(labels.to_pylist()):
+        raise SchemaError(
+            f"column {column.name!r}: reference rows hold labels outside its {len(labels)} levels.",
+            "Complete the levels, or correct the rows.",
+        )
+    return labels.filter(pc.is_in(labels, value_set=seen.cast(labels.type)))
+
+
+def declared_labels(column: Column, declared: Kind | None) -> pa.Array | None:
+    """The labels that the type of a label column or the schema lists; None where neither does."""
+    levels = declared.levels if isinstance(declared, Categorical) else None
+    if column.labels is not None:
+        if levels is not None and levels != column.label_values:
+            raise SchemaError(
+                f"column {column.name!r} is declared with {len(levels)} levels that differ from the "
+                f"{len(column.labels)} categories of its type.",
+                "Leave the levels out, or change the column's categories.",
+            )
+        return column.labels
+    if levels is None:
+        return None
+    if not all(isinstance(level, str) for level in levels):
+        raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
+    return pa.array(levels, pa.large_string())
+
+
+def _with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
+    """The kind with its labels written out, where a schema can hold them."""
+    if not isinstance(kind, Categorical) or labels is None:
+        return kind
+    levels = tuple(labels.to_pylist())
+    return replace(kind, levels=levels) if all(isinstance(level, str | int | float) for level in levels) else kind
+
+
+def _check_reference(columns: Sequence[Column], reference: Table) -> None:
+    if reference.rows < MIN_REFERENCE_ROWS:
+        raise ReferenceDataError(
+            f"there are {reference.rows} reference rows; at least {MIN_REFERENCE_ROWS} are needed.",
+            "Hold out a larger share, give a public table, or state a known distribution.",
+        )
+    if lacking := [column.name for column in columns if column.name not in reference.names]:
+        raise ReferenceDataError(
+            f"column {lacking[0]!r} is not in the reference rows ({len(lacking)} columns differ).",
+            "Give reference rows with the same columns, or choose columns with columns=[...].",
+        )
+    for column in columns:
+        _check_same_type(column, reference.column(column.name))
+
+
+def _check_same_type(expected: Column, found: Column) -> None:
+    if meaning(expected.arrow_type) != meaning(found.arrow_type):
+        raise ReferenceDataError(
+            f"column {expected.name!r} is {found.storage.label} in one table, {expected.storage.label} in the other.",
+            "Convert one of them, so that reference rows and released rows have the same types.",
+        )
+
+
+def _stored(column: Column, cells: ColumnValues) -> ColumnValues:
+    """Reference cells as the column stores them."""
+    stored = ColumnValues(cast(cells.values, column.storage.dtype), cells.missing)
+    if column.storage.family == "integer" and np.any(stored.present != cells.present):
+        raise ReferenceDataError(
+            f"column {column.name!r}: some of the {len(cells)} reference rows hold numbers that do not fit "
+            f"{column.storage.label}.",
+            "Round them, or convert the column to a wider type.",
+        )
+    return stored
+
+
+def _some(name: str, cells: ColumnValues) -> ColumnValues:
+    if not len(cells.present):
+        raise ReferenceDataError(
+            f"column {name!r} has no value but nulls in the {len(cells)} reference rows.",
+            "Leave it out with columns=[...], pass it through with keep=[...], or give more reference rows.",
+        )
+    return cells

@@ -1,0 +1,203 @@
+"""`dipriv.audit`: every audit of one release procedure on one table, one after the other.
+
+Nothing is published here, so no ε is spent. The results depend on the private table and are as private as the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dipriv._base.progress import Progress
+from dipriv._random.bits import Seed, source
+from dipriv._tables import frames
+from dipriv._tables.frames import check_names
+from dipriv.auditing.attacks.run import run_attacks
+from dipriv.auditing.attacks.setup import MIN_ROWS as MIN_ROWS_TO_ATTACK
+from dipriv.auditing.attacks.setup import as_sequence, set_up, take
+from dipriv.auditing.exact import exact_epsilon
+from dipriv.auditing.learning import MAX_SEED, MIN_FITS, audit_independence, audit_learning, default_fits
+from dipriv.auditing.mechanism import audit_rows
+from dipriv.auditing.noise_reuse import audit_noise_reuse
+from dipriv.auditing.one_run import MIN_ROWS as MIN_ROWS_FOR_CANARIES
+from dipriv.auditing.one_run import audit_release
+from dipriv.auditing.primitives import audit_primitives
+from dipriv.auditing.procedure import Privatize
+from dipriv.auditing.results import Audit, Bound, Exact
+from dipriv.errors import InputError
+from dipriv.guarantee.guarantee import check_epsilon
+from dipriv.release.privatize import shown
+from dipriv.sources.holdout import Split
+
+DRAWS_PER_FIT = 1000
+"""One fit of the reference for this many draws."""
+DRAWS_PER_PRIMITIVE_DRAW = 5
+"""One draw of a measurement primitive for this many draws of rows."""
+MAX_ROWS = 100_000
+"""Of a larger table this many rows are audited, chosen at random."""
+OPTIONS = (
+    "reference",
+    "kernel",
+    "schema",
+    "columns",
+    "drop",
+    "keep",
+    "holdout",
+    "public",
+    "target",
+    "reference_share",
+    "strict",
+)
+
+
+def audit(
+    frame: Any,
+    epsilon: float,
+    *,
+    secret: str | None = None,
+    draws: int = 2_000_000,
+    confidence: float = 0.999,
+    control: float = 0.3,
+    seed: Seed = None,
+    progress: bool | Progress = False,
+    **options: Any,
+) -> Audit:
+    """Audit what a release of this table would disclose, and compare it with the guarantee.
+
+    The audit computes the exact ε of finite kernels, measures lower bounds on ε (from a distinguishing event between
+    neighbouring datasets, from canaries, from refitting the reference), and runs every registered attack against a
+    control group. Nothing is published and no ε is spent.
+
+    Parameters
+    ----------
+    frame : the private table: a pandas, polars or Arrow table, or a numpy array.
+    epsilon : the claim: the privacy budget ε of the release.
+    secret : the column that attribute inference targets; by default each column in turn.
+    draws : number of released rows to draw for the lower bounds on ε.
+    confidence : of each bound and interval, from 0.5 up to 1. Bounds can be tight, so a claim that holds is refuted by
+        chance about once in 1/(1 - confidence) audits.
+    control : share of the people in the control group of the attacks.
+    seed : makes the audit repeatable. Nothing is published, so no protection is lost.
+    progress : as for `dipriv.privatize`.
+    **options : of `dipriv.privatize`: reference, kernel, schema, columns, drop, keep, holdout, public,
+        target, reference_share, strict.
+
+    Returns
+    -------
+    An `Audit`: bounds, exact results and attacks; `passed` is False if any of them refutes the claim.
+
+    Raises
+    ------
+    InputError : an argument is out of its range, an option is unknown, or the table has too few rows.
+    SchemaError : the schema contradicts the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [20 + i % 50 for i in range(2000)], "smokes": [i % 3 == 0 for i in range(2000)]})
+    >>> found = audit(people, 1.0, draws=20_000, seed=1)
+    >>> found.passed, len(found.attacks) > 4
+    (True, True)
+    """
+    epsilon = check_epsilon(epsilon)
+    _check_options(options, confidence)
+    with shown(progress) as report:
+        return _audit(frame, epsilon, secret, draws, confidence, control, seed, report, options)
+
+
+def _audit(
+    frame: Any,
+    epsilon: float,
+    secret: str | None,
+    draws: int,
+    confidence: float,
+    control: float,
+    seed: Seed,
+    report: Progress,
+    options: dict[str, Any],
+) -> Audit:
+    """All audits, one after the other."""
+    seeds = [None] * 7 if seed is None else as_sequence(seed).spawn(7)
+    table, remarks = _sample_rows(frame, np.random.default_rng(seeds[0]))
+    if dropped := options.pop("drop", ()):
+        check_names(dropped, table.column_names, "drop")
+        table = table.drop_columns(list(dropped))
+    _check_table(table, secret)
+    report("releasing", 0.0, 1.0)
+    procedure = Privatize(epsilon, options)
+    release = procedure.release(table, seeds[1])
+    bounds, exact = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))]
+    mechanism, claimed = release.secrets.mechanism, procedure.row_epsilon(table)
+    exact += exact_epsilon(mechanism, claimed)
+    bounds.append(audit_rows(mechanism, claimed, draws=draws, confidence=confidence, seed=seeds[2], progress=report))
+    learning_bounds, independence = _audit_reference(procedure, table, draws, confidence, seeds[6], report)
+    bounds, exact = bounds + learning_bounds, exact + independence
+    if table.num_rows < MIN_ROWS_FOR_CANARIES:
+        remarks += (f"no canaries: they need {MIN_ROWS_FOR_CANARIES} rows.",)
+    else:
+        by_canaries = audit_release(procedure, table, epsilon, confidence=confidence, seed=seeds[3], progress=report)
+        bounds += by_canaries
+        if len(by_canaries) == 1:
+            remarks += ("no distinct canaries: no column has room for numbers that no other row has.",)
+    report("attacking", 0.0, 1.0)
+    setup = set_up(table, procedure, seeds[4], control)
+    attacks = run_attacks(setup, epsilon, confidence=confidence, secret=secret, seed=seeds[5], progress=report)
+    return Audit(epsilon, str(release.guarantee), table.num_rows, tuple(bounds), tuple(exact), attacks, remarks)
+
+
+def _audit_reference(
+    procedure: Privatize, table: pa.Table, draws: int, confidence: float, seed: Seed, progress: Progress
+) -> tuple[list[Bound], list[Exact]]:
+    """Audit what is learned from the table.
+
+    A private reference may learn from rows within its part of ε. Any other reference must not depend on released rows.
+    The kernel is irrelevant here, so the one that is built fastest is used.
+    """
+    release = procedure.with_options(kernel="laplace")
+    rng = np.random.default_rng(seed)
+    bounds, exact = list[Bound](), list[Exact]()
+    if procedure.uses_holdout or not procedure.learns_privately:
+        exact.append(audit_independence(release, table, procedure.epsilon, rng))
+    if procedure.learns_privately:
+        n_columns = len(release(table, int(rng.integers(MAX_SEED))).data.column_names)
+        claimed = procedure.epsilon
+        if not procedure.uses_holdout:
+            claimed -= procedure.row_epsilon(table)
+        primitive_draws, primitive_seed = draws // DRAWS_PER_PRIMITIVE_DRAW, int(rng.integers(MAX_SEED))
+        bounds += audit_primitives(claimed, draws=primitive_draws, confidence=confidence, seed=primitive_seed)
+        if procedure.uses_holdout:
+            split = Split.new(procedure.options["holdout"], bits=source(int(rng.integers(MAX_SEED))))
+            release = release.with_options(split=split, holdout=None)
+        fits = min(default_fits(n_columns), max(MIN_FITS, draws // DRAWS_PER_FIT))
+        learned = audit_learning(release, table, claimed, confidence=confidence, fits=fits, rng=rng, progress=progress)
+        bounds += [] if learned is None else [learned]
+    return bounds, exact
+
+
+def _sample_rows(frame: Any, rng: np.random.Generator) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table, or a random sample of its rows where it is large."""
+    table = pa.Table.from_batches([frames.read(frame).batch()])
+    if table.num_rows <= MAX_ROWS:
+        return take(table, np.arange(table.num_rows)), ()
+    picked = np.sort(rng.choice(table.num_rows, MAX_ROWS, replace=False))
+    return take(table, picked), (f"{MAX_ROWS:,} of {table.num_rows:,} rows were audited, picked at random.",)
+
+
+def _check_table(table: pa.Table, secret: str | None) -> None:
+    """Fail at once rather than in the last of the attacks."""
+    if table.num_rows < MIN_ROWS_TO_ATTACK:
+        raise InputError(
+            f"the table has {table.num_rows} rows; an audit needs at least {MIN_ROWS_TO_ATTACK}.",
+            "Use a table with more rows.",
+        )
+    if secret is not None:
+        check_names([secret], table.column_names, "secret")
+
+
+def _check_options(options: dict[str, Any], confidence: float) -> None:
+    if unknown := sorted(set(options) - set(OPTIONS)):
+        raise InputError(f"an audit has no option {unknown[0]!r}.", f"It has {', '.join(OPTIONS)}.")
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence={confidence!r} is not between 0.5 and 1.", "Use for example 0.95 or 0.999.")

@@ -1,0 +1,275 @@
+"""The English of a guarantee: the only place where facts become sentences. Nothing is read back from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from dipriv.guarantee.guarantee import (
+    Assumption,
+    AssumptionKind,
+    Guarantee,
+    LegacyField,
+    Model,
+    Neighbouring,
+    PrivacyUnit,
+    ReferenceFacts,
+    ReferenceSource,
+    UnitKind,
+    Unprotected,
+    UnprotectedKind,
+)
+
+HELD_OUT = "Rows that were held out have no formal protection."
+SEEDED = "NOT PRIVATE: SEEDED. Anyone who knows the seed can undo the noise; use a seed for experiments only."
+
+
+def statement(guarantee: Guarantee) -> str:
+    """The whole guarantee in several lines, for printing."""
+    if guarantee.model is Model.NONE:
+        return f"No guarantee: {guarantee.kernel} is not differentially private. It protects {protects(guarantee)}."
+    name = "local differential privacy" if guarantee.model is Model.LOCAL else "differential privacy"
+    tested, one, two = true_value(guarantee.unit), guarantee.power(), guarantee.power(releases=2)
+    lines = [
+        f"Guarantee: ε = {_plain(guarantee.epsilon)} {name} (δ = {_plain(guarantee.delta)}).",
+        *([] if guarantee.secure_randomness else [f"  {SEEDED}"]),
+        f"  Protects:   {protects(guarantee)}.",
+        f"  Means:      for {_neighbours(guarantee)}, the probability of any release differs by a factor of at most "
+        f"e^ε = {_factor(guarantee.epsilon)}.",
+        f"  Attacker:   a test of {tested} at level 5% has power at most {_percent(one)} after this release, "
+        f"{_percent(two)} after two.",
+        f"  Method:     {guarantee.kernel} kernel, reference: {reference(guarantee.reference)}.",
+    ]
+    conditions = assumptions(guarantee)
+    if conditions:
+        lines.append("  Provided that:")
+        lines.extend(f"    - {condition}." for condition in conditions)
+    return "\n".join(lines)
+
+
+def protects(guarantee: Guarantee) -> str:
+    """Whom the guarantee protects, and whom not.
+
+    >>> from dipriv.guarantee.guarantee import Guarantee
+    >>> known = ReferenceFacts(ReferenceSource.KNOWN, "known distribution")
+    >>> protects(Guarantee(1.0, "laplace", known))
+    'every row'
+    """
+    said = _legacy(guarantee, LegacyField.PROTECTS)
+    if said:
+        return said[0]
+    if guarantee.model is Model.NONE:
+        return "nobody"
+    return "; ".join([_protected(guarantee), *map(_unprotected, guarantee.unprotected)])
+
+
+def unit_name(unit: PrivacyUnit) -> str:
+    """The privacy unit as a noun.
+
+    >>> unit_name(PrivacyUnit.rows_of("person", 3))
+    "the rows of one 'person' (at most 3)"
+    """
+    if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
+        return f"the rows of one {unit.column!r} (at most {unit.max_rows})"
+    return _UNITS[unit.kind]
+
+
+def true_value(unit: PrivacyUnit | None) -> str:
+    """What an attacker tests: the true value of a privacy unit, of several different ones if None."""
+    if unit is None:
+        return "the true values of one privacy unit"
+    if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
+        return f"the true values of all rows of one {unit.column!r}"
+    return _TESTED[unit.kind]
+
+
+def reference(facts: ReferenceFacts) -> str:
+    """Where the reference distribution comes from, and what it cost."""
+    if facts.source is ReferenceSource.NONE:
+        return "none"
+    if facts.rows is not None:
+        return f"{facts.description} from {facts.rows} other rows under the same ε"
+    if facts.epsilon is not None and facts.row_epsilon is not None:
+        return (
+            f"{facts.description}, learned with ε = {facts.epsilon:.4g} of each row; the kernel spends "
+            f"ε = {facts.row_epsilon:.4g} of each row"
+        )
+    return facts.description + (", fitted to a public table" if facts.source is ReferenceSource.PUBLIC else "")
+
+
+def assumptions(guarantee: Guarantee) -> list[str]:
+    """What must hold for the guarantee to hold, one clause each."""
+    return [*map(_assumption, guarantee.assumptions), *_legacy(guarantee, LegacyField.CONDITION)]
+
+
+def _protected(guarantee: Guarantee) -> str:
+    kinds = {part.kind for part in guarantee.unprotected}
+    count = "" if guarantee.released_rows is None else f"{guarantee.released_rows} "
+    unit = guarantee.unit
+    if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
+        released = f"; {guarantee.released_rows} rows are released" if count else ""
+        whole = "released rows" if guarantee.has_unprotected_rows else "rows"
+        return (
+            f"all {whole} of one {unit.column!r} together (contribution bounding: at most {unit.max_rows} rows of each "
+            f"{unit.column!r} are released{released})"
+        )
+    if UnprotectedKind.FIT_ROWS in kinds:
+        said = "the rows passed to transform"
+    elif unit.kind is UnitKind.ROW and guarantee.has_unprotected_rows:
+        said = f"the {count}released rows"
+    else:
+        said = _EVERYONE[unit.kind]
+    return said + (", from everyone else, the collector included" if guarantee.model is Model.LOCAL else "")
+
+
+def _unprotected(part: Unprotected) -> str:
+    count = "" if part.rows is None else f"{part.rows} "
+    if part.kind is UnprotectedKind.UNCHANGED_COLUMNS:
+        return f"the columns released unchanged have no protection: {_listed(part.columns)}"
+    rows = {
+        UnprotectedKind.HOLDOUT_ROWS: f"{count}hold-out rows",
+        UnprotectedKind.GROUP_ROWS: f"{count}held-out rows of the groups",
+        UnprotectedKind.FIT_ROWS: f"{count}rows passed to fit",
+    }
+    return f"the {rows[part.kind]} have no formal protection"
+
+
+def _neighbours(guarantee: Guarantee) -> str:
+    said = _legacy(guarantee, LegacyField.NEIGHBOURS)
+    if said:
+        return f"neighbouring inputs ({said[0]})"
+    unit = guarantee.unit
+    if guarantee.neighbouring is Neighbouring.ANY_TWO:
+        return f"any two {_PLURALS[unit.kind]}"
+    if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
+        change = f"the rows of one {unit.column!r} are replaced by any others"
+    else:
+        change = f"{(_legacy(guarantee, LegacyField.UNIT) or [_UNITS[unit.kind]])[0]} is replaced by any other"
+    return f"substitute-one (bounded) neighbouring datasets, where {change}"
+
+
+def _assumption(assumption: Assumption) -> str:
+    return _ASSUMPTIONS[assumption.kind](assumption)
+
+
+def _always(text: str) -> Callable[[Assumption], str]:
+    return lambda assumption: text
+
+
+def _about(text: str) -> Callable[[Assumption], str]:
+    return lambda assumption: text.replace("NAMES", _listed(assumption.names))
+
+
+def _about_parameters(text: str) -> Callable[[Assumption], str]:
+    """Parameters are words, which are shown without quotes."""
+    return lambda assumption: f"{text}: {', '.join(repr(name)[1:-1] for name in assumption.names)}"
+
+
+_UNITS = {
+    UnitKind.ROW: "one row",
+    UnitKind.RECORD: "one record",
+    UnitKind.VALUE: "one value",
+    UnitKind.VECTOR: "the whole vector",
+    UnitKind.TABLE: "the whole table",
+}
+_TESTED = {
+    UnitKind.ROW: "one row's true value",
+    UnitKind.RECORD: "one record's true value",
+    UnitKind.VALUE: "one true value",
+    UnitKind.VECTOR: "the true values of the whole vector",
+    UnitKind.TABLE: "the true values of the whole table",
+}
+_EVERYONE = {
+    UnitKind.ROW: "every row",
+    UnitKind.RECORD: "the owner of a record",
+    UnitKind.VALUE: "every value",
+    UnitKind.VECTOR: "the vector as a whole",
+    UnitKind.TABLE: "the table as a whole",
+}
+_PLURALS = {
+    UnitKind.ROW: "rows",
+    UnitKind.ROWS_OF_ONE_VALUE: "sets of rows",
+    UnitKind.RECORD: "records",
+    UnitKind.VALUE: "values",
+    UnitKind.VECTOR: "vectors",
+    UnitKind.TABLE: "tables",
+}
+_ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
+    AssumptionKind.LABELS_PUBLIC: _about("the set of labels occurring in NAMES is treated as public"),
+    AssumptionKind.DISTRIBUTION_DATA_INDEPENDENT: _always("the distribution was stated without looking at these rows"),
+    AssumptionKind.TABLE_PUBLIC: _always("the table passed as `public` is public and was not derived from these rows"),
+    AssumptionKind.REFERENCE_ROWS_FIXED: _always(
+        "reference rows are never released, and any further release holds out the same rows"
+    ),
+    AssumptionKind.REFERENCE_ROWS_EXPOSED: _always(
+        "it is accepted that released rows lie close to single reference rows, which are thereby published nearly "
+        "verbatim"
+    ),
+    AssumptionKind.UNDECLARED_FACTS_READ: _always(
+        "levels, atoms, steps and nulls not declared in a schema were read from the reference rows"
+    ),
+    AssumptionKind.SHAPE_PUBLIC: _always(
+        "column names and types, the number and order of the rows, and any index are public"
+    ),
+    AssumptionKind.SCHEMA_PUBLIC: _about("what the schema declares is public, for NAMES"),
+    AssumptionKind.CATEGORIES_PUBLIC: _always("the categories listed in the types of columns are public"),
+    AssumptionKind.SPLIT_COLUMN_PUBLIC: _about("column NAMES, which decides which rows are held out, is public"),
+    AssumptionKind.UNIT_SIZES_PUBLIC: _about(
+        "which rows have the same NAMES, and how many, is public; the rows that are released of each are picked at "
+        "random"
+    ),
+    AssumptionKind.GROUP_COLUMN_PUBLIC: _about(
+        "column NAMES, which decides whose reference a row uses, is public; rows are protected one by one, several "
+        "rows of one group not together"
+    ),
+    AssumptionKind.ONE_ROW_PER_PERSON: _always(
+        "each person has one row: several rows of one person are protected one by one, not together"
+    ),
+    AssumptionKind.FILE_TYPES_PUBLIC: _always(
+        "the types of the file's columns, which were inferred from all its rows, are public"
+    ),
+    AssumptionKind.TRANSFORMED_ONCE: lambda one: (
+        f"a row is transformed once: each further time adds ε = {one.epsilon:.4g}"
+    ),
+    AssumptionKind.RECORD_NOT_LEARNED_FROM: _always(
+        "the record is not among the rows that the reference was learned from, or their ε is added"
+    ),
+    AssumptionKind.RECORD_RELEASED_ONCE: _always(
+        "the record is privatized once, by its owner: each further release of it adds its ε"
+    ),
+    AssumptionKind.PARAMETER_PUBLIC: _about_parameters("these parameters are public"),
+    AssumptionKind.PARAMETER_READ_FROM_ROWS: _about_parameters(
+        "these parameters were computed from the private values, and the guarantee does not cover what they reveal"
+    ),
+    AssumptionKind.FLOATING_POINT_NOISE: _always(
+        "the noise is sampled in floating point, which an attacker with enough draws could exploit: for comparisons, "
+        "not for publication"
+    ),
+}
+
+
+def _legacy(guarantee: Guarantee, field: LegacyField) -> list[str]:
+    return [statement.text for statement in guarantee.legacy if statement.field is field]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _plain(number: float) -> str:
+    """All digits of a number, without a trailing ".0"."""
+    return repr(float(number)).removesuffix(".0")
+
+
+def _percent(share: float) -> str:
+    """A bound in percent with one decimal, rounded up."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}%"
+
+
+def _factor(epsilon: float) -> str:
+    """e^ε to four digits, rounded up."""
+    if epsilon >= 700:
+        return "a number too large to print"
+    value = math.exp(epsilon)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:.4g}"

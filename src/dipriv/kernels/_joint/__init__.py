@@ -1,0 +1,1 @@
+"""The optimal kernel of all columns together."""

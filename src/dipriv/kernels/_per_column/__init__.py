@@ -1,0 +1,1 @@
+"""The optimal kernel of each column by itself."""

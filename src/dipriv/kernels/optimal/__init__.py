@@ -1,1 +1,0 @@
-"""The kernels that keep the most of each row at a given ε."""

@@ -1,0 +1,351 @@
+"""The ledger: privacy budgets per data set, a record of every release, and keys that must never change."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from dipriv.errors import InputError, LedgerError
+from dipriv.guarantee.guarantee import Guarantee, check_epsilon
+from dipriv.ledger import queries
+from dipriv.ledger.database import Database, open_database
+from dipriv.ledger.request import DatasetState, ReleaseRequest
+from dipriv.ledger.tables import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
+from dipriv.ledger.values import Dataset, Record, State, check_name, exact, overspent
+
+
+class Ledger:
+    """Data sets, their privacy budgets and their releases, in a SQLite file or a PostgreSQL database.
+
+    Each method is one transaction. Several threads and processes, including forked ones, may use a ledger at once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dipriv.guarantee import ReferenceFacts, ReferenceSource
+    >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
+    ...     dataset = ledger.set_budget("people", 0.75)
+    ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")
+    ...     ledger.commit(number, rows=1000)
+    ...     ledger.dataset("people").left
+    0.25
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, url: str | Path | None = None) -> Ledger:
+        """Open a ledger, and create it if it does not exist.
+
+        Parameters
+        ----------
+        url : a path, `sqlite:///budget.db` or `postgresql://user:password@host/database`. The default is the value of
+            the environment variable DIPRIV_LEDGER, or else a file in the user's data folder.
+
+        Returns
+        -------
+        The ledger. A file is readable for its owner only, because it holds secret keys.
+
+        Raises
+        ------
+        LedgerError : the database cannot be opened or created, is not a ledger, or has another version.
+        MissingDependencyError : the PostgreSQL driver is not installed.
+        """
+        return cls(open_database(url))
+
+    @property
+    def url(self) -> str:
+        """The location of the ledger, without its password."""
+        return self._database.place
+
+    def fingerprint_key(self) -> bytes:
+        """The secret key of content fingerprints; it never changes.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
+        with self._database.reading() as connection:
+            return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
+
+    def preview(self, *, name: str | None, fingerprint: bytes, suggestion: str | None) -> DatasetState:
+        """The state of the data set that a table belongs to; nothing is stored.
+
+        Parameters
+        ----------
+        name : the data set's name. An unknown fingerprint then means that rows were added to this data set.
+        fingerprint : of the table; it identifies the data set if no name is given.
+        suggestion : the name for a table with an unknown fingerprint, used only if no content is stored under it.
+
+        Returns
+        -------
+        The state; empty except for the name if the data set is new.
+
+        Raises
+        ------
+        BudgetError : the table belongs to another data set and would get a second budget; or content is stored under
+            the suggested name, so that only the user knows whether rows were added or the data set is another one.
+        InputError : the fingerprint is unknown, and there is neither a name nor a suggestion.
+        LedgerError : the database failed.
+        """
+        with self._database.reading() as connection:
+            resolved = queries.resolve_name(connection, name, fingerprint, suggestion)
+            return queries.dataset_state(connection, resolved)
+
+    def sizes(self) -> frozenset[int]:
+        """The numbers of rows of all known tables, to recognize a table that begins with one of them.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
+        with self._database.reading() as connection:
+            return frozenset(connection.execute(select(FINGERPRINTS.c.rows).distinct()).scalars())
+
+    def split_key(self, name: str) -> bytes:
+        """The secret key of the data set's `dipriv.Split`, fixed together with its hold-out.
+
+        Parameters
+        ----------
+        name : of the data set.
+
+        Returns
+        -------
+        The key.
+
+        Raises
+        ------
+        LedgerError : the data set is unknown, or the database failed.
+        """
+        with self._database.reading() as connection:
+            key = select(DATASETS.c.split_key).where(DATASETS.c.id == queries.stored_dataset(connection, name).id)
+            return bytes(connection.execute(key).scalar_one())
+
+    def reserve(
+        self, release: ReleaseRequest | str, epsilon: float, guarantee: Guarantee, output: str | None = None
+    ) -> int:
+        """Spend ε before any output exists, in one transaction.
+
+        Sums are exact in the decimal numbers that ε and budget are written as: ten times 0.1 is 1.
+
+        Parameters
+        ----------
+        release : the request of a table, which is registered if it is new, and whose hold-out is fixed; or the name of
+            a known data set.
+        epsilon : the ε to reserve, at least that of the guarantee.
+        guarantee : stored with the release.
+        output : path or name of the output; only its last part is stored.
+
+        Returns
+        -------
+        The number of the release.
+
+        Raises
+        ------
+        BudgetError : more ε is requested than is left, or the table belongs to another data set.
+        DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
+            held-out rows could be released, or protected rows be held out.
+        InputError : ε is outside its limits, or below that of the guarantee.
+        LedgerError : the data set is unknown, or the database failed.
+        """
+        epsilon = _checked(epsilon, guarantee)
+        if not isinstance(release, ReleaseRequest):
+            with self._database.writing() as connection:
+                return self._spend(connection, release, epsilon, guarantee, output)
+        with self._registering() as connection:
+            name = queries.resolve_name(connection, release.name, release.fingerprint, release.name)
+            known = queries.dataset_state(connection, name)
+            release.check(known)
+            dataset = queries.register(connection, name, release.fingerprint, release.rows)
+            if release.split_key is not None and known.holdout is None:
+                split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
+                connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
+            return self._spend(connection, name, epsilon, guarantee, output)
+
+    def commit(self, number: int, rows: int) -> None:
+        """Record that the output of a reserved release is written, and its number of rows.
+
+        Parameters
+        ----------
+        number : of the release, as `reserve` gave it.
+        rows : how many rows were written.
+
+        Raises
+        ------
+        InputError : `rows` is below 0.
+        LedgerError : the release is unknown or not reserved any more, or the database failed.
+        """
+        rows = operator.index(rows)
+        if rows < 0:
+            raise InputError(f"rows={rows} is below 0.", "Give the number of rows that were written.")
+        self._finish(number, "done", rows)
+
+    def fail(self, number: int) -> None:
+        """Record that a reserved release failed. Its ε stays spent, because parts of its output may have been seen.
+
+        Parameters
+        ----------
+        number : of the release, as `reserve` gave it.
+
+        Raises
+        ------
+        LedgerError : the release is unknown or not reserved any more, or the database failed.
+        """
+        self._finish(number, "failed", None)
+
+    def set_budget(self, name: str, epsilon: float) -> Dataset:
+        """Set the total privacy budget of a data set; a new name is registered.
+
+        A budget below what is spent is allowed; nothing is left then.
+
+        Parameters
+        ----------
+        name : of the data set.
+        epsilon : the total ε that all its releases may spend.
+
+        Returns
+        -------
+        The data set with its new budget.
+
+        Raises
+        ------
+        InputError : the name cannot be used, or ε is outside its limits.
+        LedgerError : the database failed.
+        """
+        name, epsilon = check_name(name), check_epsilon(epsilon)
+        with self._registering() as connection:
+            dataset = queries.find_or_register(connection, name)
+            connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(budget=epsilon))
+            return queries.stored_dataset(connection, name).dataset
+
+    def datasets(self) -> list[Dataset]:
+        """All data sets, by name.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
+        with self._database.reading() as connection:
+            datasets = [stored.dataset for stored in queries.stored_datasets(connection)]
+        return sorted(datasets, key=operator.attrgetter("name"))
+
+    def dataset(self, name: str) -> Dataset:
+        """One data set, with its budget and what is spent.
+
+        Parameters
+        ----------
+        name : of the data set.
+
+        Returns
+        -------
+        The data set.
+
+        Raises
+        ------
+        LedgerError : the data set is unknown, or the database failed.
+        """
+        with self._database.reading() as connection:
+            return queries.stored_dataset(connection, name).dataset
+
+    def records(self, name: str) -> list[Record]:
+        """The releases of a data set, oldest first.
+
+        Parameters
+        ----------
+        name : of the data set.
+
+        Returns
+        -------
+        A record for each release.
+
+        Raises
+        ------
+        LedgerError : the data set is unknown, or the database failed.
+        """
+        with self._database.reading() as connection:
+            stored = queries.stored_dataset(connection, name)
+            releases = select(RELEASES).where(RELEASES.c.dataset == stored.id).order_by(RELEASES.c.number)
+            return [queries.record(stored.dataset.name, row) for row in connection.execute(releases).mappings()]
+
+    def close(self) -> None:
+        """Close the database. Nothing is held between transactions, so nothing can be lost."""
+        self._database.engine.dispose()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self  # one database, however often an estimator is cloned
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a ledger is not pickled: pass where it is, a path or a URL")
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.url!r})"
+
+    def _spend(
+        self, connection: Connection, name: str, epsilon: float, guarantee: Guarantee, output: str | None
+    ) -> int:
+        stored = queries.locked_dataset(connection, name)
+        budget = stored.dataset.budget
+        if budget is not None and stored.spent + exact(epsilon) > exact(budget):
+            raise overspent(stored.dataset, epsilon)
+        release = insert(RELEASES).values(
+            dataset=stored.id,
+            epsilon=epsilon,
+            state="reserved",
+            started=now(),
+            guarantee=json.dumps(guarantee.to_dict()),
+            output=_file_name(output),
+        )
+        return queries.add(connection, release)
+
+    @contextmanager
+    def _registering(self) -> Iterator[Connection]:
+        with self._database.writing() as connection:
+            queries.lock_names(connection)
+            yield connection
+
+    def _finish(self, number: int, state: State, rows: int | None) -> None:
+        this = RELEASES.c.number == operator.index(number)
+        with self._database.writing() as connection:
+            reserved = update(RELEASES).where(this, RELEASES.c.state == "reserved")
+            if connection.execute(reserved.values(state=state, finished=now(), rows=rows)).rowcount == 1:
+                return
+            state_before = connection.execute(select(RELEASES.c.state).where(this)).scalar()
+        raise LedgerError(
+            f"release {number} is not in the ledger."
+            if state_before is None
+            else f"release {number} is already {state_before}.",
+            "Give the number of a release that is reserved.",
+        )
+
+
+def _checked(epsilon: float, guarantee: Guarantee) -> float:
+    epsilon = check_epsilon(epsilon)
+    if not guarantee.epsilon <= epsilon:
+        raise InputError(
+            f"ε = {epsilon!r} is to be reserved, less than the ε = {guarantee.epsilon!r} of the guarantee.",
+            "Reserve at least the ε of the guarantee.",
+        )
+    return epsilon
+
+
+def _file_name(output: str | None) -> str | None:
+    """The last part of a path, in characters that every database can store."""
+    if output is None:
+        return None
+    return re.split(r"[/\\]", output)[-1].encode("utf-8", "replace").decode().replace("\0", "?")

@@ -1,0 +1,65 @@
+"""A request to release a table, the stored state of its data set, and the check that both are compatible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dipriv.errors import DisclosureError, LedgerError
+
+
+@dataclass(frozen=True)
+class DatasetState:
+    """What the ledger knows about a data set. `contents` are (number of rows, fingerprint) of all its tables so far."""
+
+    name: str
+    releases: int = 0
+    holdout: float | None = None
+    by: str | None = None
+    split_key: bytes | None = field(default=None, repr=False)
+    contents: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class ReleaseRequest:
+    """A table's name, fingerprint and number of rows, the earlier contents that it begins with, and its split."""
+
+    name: str
+    fingerprint: bytes = field(repr=False)
+    rows: int
+    begins_with: frozenset[bytes] = field(repr=False, default=frozenset())
+    holdout: float | None = None
+    by: str | None = None
+    split_key: bytes | None = field(default=None, repr=False)
+
+    def check(self, known: DatasetState) -> None:
+        """Raise DisclosureError if rows that were held out would be released, or the other way round."""
+        name = f"data set {known.name!r}"
+        if known.releases and (known.holdout is None) != (self.holdout is None):
+            before, now = ("none", "some") if known.holdout is None else ("some", "none")
+            raise DisclosureError(
+                f"earlier releases of {name} held out {before} of its rows, and this one would hold out {now}.",
+                "Use the kind of reference that the earlier releases had: held-out rows are exposed, released rows are "
+                "protected, and no row can be both.",
+            )
+        if known.holdout is not None and (known.holdout, known.by) != (self.holdout, self.by):
+            raise DisclosureError(
+                f"the hold-out of {name} is fixed: {_in_words(known.holdout, known.by)}; "
+                f"{_in_words(self.holdout or 0.0, self.by)} would release rows that were held out.",
+                "Ask for the fixed share and unit, or leave the share out.",
+            )
+        if known.holdout is not None and known.split_key != self.split_key:
+            raise LedgerError(f"{name} was registered by another release in the meantime.", "Give the command again.")
+        earlier = {digest for _, digest in known.contents}
+        unchanged = self.fingerprint in earlier or earlier <= self.begins_with
+        if known.holdout is not None and known.by is None and not unchanged:
+            raise DisclosureError(
+                f"the rows that {name} had before are not the first rows of this table, unchanged: rows that were held "
+                "out by their positions could now be released.",
+                "Add rows at the end only and leave the columns as they are, or hold out by a key column from the "
+                "first release on (a unit). A table of other rows is another data set.",
+            )
+
+
+def _in_words(share: float, column: str | None) -> str:
+    """A hold-out in words, for messages."""
+    return f"a share of {share!r} by " + ("position" if column is None else f"column {column!r}")

@@ -1,0 +1,181 @@
+"""The tables of a ledger's database, their initialisation, and the validation of an existing file.
+
+SQLite stores any value in any column, and executes triggers and views of the file. A ledger file is therefore untrusted
+input: when it is opened, its tables must be plain tables, and every value one that dipriv could have written.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Connection,
+    Double,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    insert,
+    inspect,
+    select,
+)
+
+from dipriv.errors import LedgerError
+
+VERSION = 1
+KEY_BYTES = 32
+MAX_VALUE_BYTES = 1 << 24
+"""The longest text or blob that SQLite may read from a ledger."""
+
+_ALL = MetaData()
+
+LEDGER = Table(  # one row
+    "dipriv_ledger",
+    _ALL,
+    Column("id", Integer, CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+    Column("fingerprint_key", LargeBinary, nullable=False),
+    Column("created", Text, nullable=False),
+)
+DATASETS = Table(
+    "dipriv_datasets",
+    _ALL,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("budget", Double),
+    Column("split_key", LargeBinary, nullable=False),
+    Column("holdout", Double),
+    Column("split_by", Text),  # as JSON: column names may have characters that no database can store
+    Column("created", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+FINGERPRINTS = Table(
+    "dipriv_fingerprints",
+    _ALL,
+    Column("fingerprint", LargeBinary, primary_key=True),
+    Column("dataset", ForeignKey(DATASETS.c.id), nullable=False),
+    Column("rows", BigInteger, nullable=False),
+)
+RELEASES = Table(
+    "dipriv_releases",
+    _ALL,
+    Column("number", Integer, primary_key=True),
+    Column("dataset", ForeignKey(DATASETS.c.id), nullable=False, index=True),
+    Column("epsilon", Double, CheckConstraint("epsilon > 0"), nullable=False),
+    Column("state", Text, CheckConstraint("state IN ('reserved', 'done', 'failed')"), nullable=False),
+    Column("started", Text, nullable=False),
+    Column("finished", Text),
+    Column("rows", BigInteger),
+    Column("guarantee", Text, nullable=False),
+    Column("output", Text),
+    sqlite_autoincrement=True,
+)
+
+
+_NUMBER = "typeof({0}) = 'real' AND {0} > 0 AND {0} <= 1.7976931348623157e308"
+_KEY = f"typeof({{0}}) = 'blob' AND length({{0}}) = {KEY_BYTES}"
+_COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
+_TEXT = "typeof({0}) = 'text'"
+_KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"  # noqa: S608
+_RULES = {  # a SQL condition for each column; a null is allowed where the column is nullable
+    LEDGER: {"id": _COUNT, "fingerprint_key": _KEY, "created": _TEXT},
+    DATASETS: {
+        "id": _COUNT,
+        "name": f"{_TEXT} AND length({{0}}) BETWEEN 1 AND 100",
+        "budget": _NUMBER,
+        "split_key": _KEY,
+        "holdout": f"{_NUMBER} AND {{0}} < 1",
+        "split_by": _TEXT,
+        "created": _TEXT,
+    },
+    FINGERPRINTS: {"fingerprint": "typeof({0}) = 'blob'", "dataset": _KNOWN, "rows": _COUNT},
+    RELEASES: {
+        "number": _COUNT,
+        "dataset": _KNOWN,
+        "epsilon": _NUMBER,
+        "state": "{0} IN ('reserved', 'done', 'failed')",
+        "started": _TEXT,
+        "finished": _TEXT,
+        "rows": _COUNT,
+        "guarantee": _TEXT,
+        "output": _TEXT,
+    },
+}
+
+
+def is_initialised(connection: Connection, place: str) -> bool:
+    """True for a ledger of this version, False for an empty database; raises LedgerError for anything else."""
+    tables = inspect(connection)
+    is_file = connection.dialect.name == "sqlite"
+    if tables.has_table(LEDGER.name):
+        if is_file:
+            _check_tables(connection, place)
+        _check_version(connection.execute(select(LEDGER.c.version)).scalar(), place)
+        if is_file:
+            _check_values(connection, place)
+        return True
+    if is_file and tables.get_table_names():
+        raise LedgerError(
+            f"{place} is a database, but not a dipriv ledger.", "Give the ledger's own file, or the name of a new file."
+        )
+    return False
+
+
+def _check_tables(connection: Connection, place: str) -> None:
+    """The file has no triggers and no views, and its tables have no generated columns."""
+    found = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
+    plain = {row.name for row in found if row.type == "table" and str(row.sql).startswith("CREATE TABLE")}
+    names = {table.name for table in _RULES}
+    computed = any(
+        row.hidden for name in names & plain for row in connection.exec_driver_sql(f'PRAGMA table_xinfo("{name}")')
+    )
+    if computed or not names <= plain or any(row.type in ("trigger", "view") for row in found):
+        raise LedgerError(
+            f"{place} has tables, views or triggers that are not those of a dipriv ledger.",
+            "Restore it from a backup, and release nothing before.",
+        )
+
+
+def _check_values(connection: Connection, place: str) -> None:
+    for table, rules in _RULES.items():
+        for name, rule in rules.items():
+            column = f'"{name}"'
+            valid = rule.format(column) + (f" OR {column} IS NULL" if table.c[name].nullable else "")
+            query = f'SELECT EXISTS (SELECT 1 FROM "{table.name}" WHERE ({valid}) IS NOT 1)'  # noqa: S608 (our own)
+            if connection.exec_driver_sql(query).scalar():
+                raise damaged(place, f"{table.name}.{name}")
+
+
+def damaged(place: str, what: str = "an entry") -> LedgerError:
+    """The error for a ledger with a value that dipriv does not write."""
+    return LedgerError(
+        f"the ledger {place} is damaged: {what} has a value that dipriv does not write.",
+        "Restore it from a backup, and release nothing before.",
+    )
+
+
+def initialise(connection: Connection) -> None:
+    """Create the tables and the ledger's secret key."""
+    _ALL.create_all(connection)
+    connection.execute(
+        insert(LEDGER).values(id=1, version=VERSION, fingerprint_key=os.urandom(KEY_BYTES), created=now())
+    )
+
+
+def now() -> str:
+    """The current time in UTC, in the stored format."""
+    return datetime.now(UTC).isoformat()
+
+
+def _check_version(version: object, place: str) -> None:
+    if version != VERSION:
+        raise LedgerError(
+            f"the ledger {place} has version {version}; this dipriv reads version {VERSION}.",
+            "Use the version of dipriv that wrote it, or a newer one.",
+        )

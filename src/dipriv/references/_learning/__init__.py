@@ -1,0 +1,1 @@
+"""Learning a reference from private rows under differential privacy."""

@@ -1,0 +1,213 @@
+"""What is public about each column: its line or its levels, by its type and the schema, and labels taken as public."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import FloatArray
+from dipriv._base.columns import NAN, NULL, ColumnValues, NumericColumn, ValuesOf, cast
+from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.jit import jit
+from dipriv.codecs.fit import check_family, stored_levels
+from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
+from dipriv.codecs.temporal import ticks_in
+from dipriv.errors import SchemaError
+from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, lattice
+
+MAX_DECIMALS = 4
+NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
+
+Step = tuple[int, int, Any]
+"""A candidate (whole, per_unit, what to call it) for the step that a column's values are multiples of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """One column: listed `levels`, or a line of numbers with one of `steps` or, where there is none, of bits."""
+
+    column: NumericColumn
+    declared: Kind | None
+    levels: NDArray[Any] | None = field(repr=False, default=None)
+    ordered: bool = True
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The kinds of missing cells that the type allows."""
+        null = (NULL,) if self.column.nullable else ()
+        return (*null, NAN) if self.column.storage.family == "real" else null
+
+    @property
+    def bounded(self) -> frozenset[int]:
+        """The sides of zero, -1 and 1, that end at a declared bound."""
+        if not isinstance(self.declared, Continuous | Mixed):
+            return frozenset()
+        declared = {-1: self.declared.lower, 1: self.declared.upper}
+        return frozenset(side for side, bound in declared.items() if bound is not None)
+
+    @property
+    def has_no_label(self) -> bool:
+        """Whether this is a column of labels for which there is no label: all its cells are missing."""
+        return self.column.n_labels == 0
+
+    @property
+    def open_step(self) -> bool:
+        """Whether the step is one of several, to be found from the rows."""
+        several = len(self.steps) > (0 if self.column.storage.family == "real" else 1)
+        return several and not (isinstance(self.declared, Discrete) and self.declared.step is not None)
+
+    def values(self, values_of: ValuesOf) -> ColumnValues:
+        """The column as numbers of its own width."""
+        found = values_of(self.name)
+        return ColumnValues(cast(found.values, self.column.storage.dtype), found.missing)
+
+    def coordinate(self, *, alone: bool) -> UniformCoordinate:
+        """What is public about the column of U: its number of levels, if the column is released by itself."""
+        if self.levels is None or not alone:
+            return UniformCoordinate(self.name)
+        states = len(self.levels) + len(self.missing)
+        return UniformCoordinate(self.name, np.full(states, 1 / states), missing=len(self.missing))
+
+    def line(self, step: int) -> OrderedCodes:
+        """The line, if values are taken as multiples of the step with this number."""
+        lower, upper = self.column.value_range
+        if isinstance(self.declared, Continuous | Mixed):
+            lower = max((x for x in (lower, self.declared.lower) if x is not None), default=None)
+            upper = min((x for x in (upper, self.declared.upper) if x is not None), default=None)
+        if step < len(self.steps):
+            whole, per_unit, _ = self.steps[step]
+            return GridCodes.of(self.column.storage.dtype, whole, per_unit, lower, upper)
+        return FloatBitCodes.of(self.column.storage.dtype, lower, upper)
+
+    def kind(self, step: int) -> Kind:
+        """What the column is taken as, then."""
+        storage = self.column.storage
+        if storage.family in ("label", "boolean"):
+            return self.declared or Categorical(self.column.labels)
+        if self.declared is not None and not isinstance(self.declared, Datetime):
+            return self.declared
+        if step < len(self.steps):
+            name = self.steps[step][2]
+            return Datetime(name) if storage.family == "temporal" else Discrete(step=name)
+        return Continuous()
+
+    def usual(self, line: OrderedCodes) -> float:
+        """The exponent of a usual magnitude: about 2^4, and for times the years around 2000."""
+        if self.column.storage.family != "temporal" or not isinstance(line, GridCodes):
+            return 4.0
+        return math.log2(max(1.0, 30 * NANOSECONDS_IN_YEAR / (line.whole * self.column.storage.tick_ns)))
+
+    def cuts(self, line: OrderedCodes) -> Codes:
+        """Codes at which bins start in any case, beside octaves: a histogram of more bins costs no more ε.
+
+        Up to 16 steps stand alone, octaves up to 128 steps, and for times those of one to a hundred years, are cut into
+        several parts, so that ratings, ages and dates are distinguished even where there is little ε. Declared atoms
+        stand alone, too.
+        """
+        octaves = line.octaves
+        ends = [*octaves.starts[1:].tolist(), line.last + 1]
+        parts = np.ones(len(ends), dtype=np.int64)
+        if isinstance(line, GridCodes) and self.column.storage.family == "temporal":
+            years = np.exp2(octaves.exponents) * line.whole * self.column.storage.tick_ns / NANOSECONDS_IN_YEAR
+            parts[(octaves.signs != 0) & (years >= 1) & (years < 128)] = 8
+        elif isinstance(line, GridCodes):
+            parts[(octaves.signs != 0) & (octaves.exponents < 7)] = 4
+            parts[(octaves.signs != 0) & (octaves.exponents < 4)] = 8
+        cuts = {
+            int(octaves.starts[octave]) + (ends[octave] - int(octaves.starts[octave])) * part // int(parts[octave])
+            for octave in np.flatnonzero(parts > 1)
+            for part in range(1, int(parts[octave]))
+        }
+        if isinstance(self.declared, Mixed) and self.declared.atoms is not None:
+            atoms = line.to_codes(np.array(self.declared.atoms, dtype=np.float64)).tolist()
+            cuts |= {*atoms, *(atom + 1 for atom in atoms if atom < line.last)}
+        return np.array(sorted(cuts), dtype=np.int64)
+
+    def step_classes(self, cells: ColumnValues) -> NDArray[np.int64]:
+        """How many values are multiples of each step but of no coarser one; the last number counts all others."""
+        counts = np.zeros(len(self.steps) + 1, dtype=np.int64)
+        wholes = np.array([whole for whole, _, _ in self.steps], dtype=np.int64)
+        per_units = np.array([per_unit for _, per_unit, _ in self.steps], dtype=np.int64)
+        if cells.values.dtype.kind == "f":
+            count_real_steps(cells.present.astype(np.float64), wholes, per_units, counts)
+        else:
+            count_whole_steps(cells.present.astype(np.int64), wholes, counts)
+        return counts
+
+
+def check_column(column: NumericColumn, declared: Kind | None) -> None:
+    """Refuse a declared kind that does not suit the column's type, or that cannot be learned."""
+    if declared is not None:
+        check_family(column.name, declared, column.storage, given=False)
+    if isinstance(declared, Categorical) and declared.encoding == "onehot":
+        raise SchemaError(
+            f"column {column.name!r} is declared with dummy variables, which the private reference does not use.",
+            'Leave encoding="onehot" out, or use another reference.',
+        )
+
+
+def domain_of(column: NumericColumn, declared: Kind | None) -> Domain:
+    """The domain of a column, by public facts alone."""
+    check_column(column, declared)
+    storage = column.storage
+    if storage.family == "label":
+        levels = np.arange(max(1, column.n_labels or 0), dtype=storage.dtype)
+        return Domain(column, declared, levels, ordered=False)
+    if storage.family == "boolean":
+        return Domain(column, declared, np.array([0, 1], dtype=storage.dtype), ordered=False)
+    if isinstance(declared, Categorical | Discrete) and declared.levels is not None:
+        levels = np.unique(stored_levels(column.name, declared.levels, storage))
+        return Domain(column, declared, levels, ordered=isinstance(declared, Discrete))
+    return Domain(column, declared, steps=_steps(column, declared))
+
+
+def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:
+    """The steps to choose from: one where it is declared or follows from the type, several where it does not."""
+    storage = column.storage
+    if isinstance(declared, Discrete) and declared.step is not None:
+        return ((*(lattice(declared.step) or (1, 1)), declared.step),)
+    if storage.family == "temporal":
+        resolution = declared.resolution if isinstance(declared, Datetime) else None
+        names = [resolution] if resolution is not None else list(RESOLUTIONS)
+        coarser = [(ticks_in(name, storage.tick_ns), 1, name) for name in names]
+        last = next((place for place, step in enumerate(coarser) if step[0] == 1), len(coarser) - 1)
+        return tuple(coarser[: last + 1])
+    if storage.family == "integer":
+        return ((1, 1, 1),)
+    if isinstance(declared, Continuous | Mixed):
+        return ()
+    return tuple((1, 10**digits, 1 if digits == 0 else 1 / 10**digits) for digits in range(MAX_DECIMALS + 1))
+
+
+@jit
+def count_real_steps(
+    values: FloatArray, wholes: NDArray[np.int64], per_units: NDArray[np.int64], counts: NDArray[np.int64]
+) -> None:
+    """counts[k] grows by the values whose first step is number k: that are equal to a whole number of these steps."""
+    for i in range(len(values)):
+        k = 0
+        while k < len(wholes):
+            multiple = np.rint(values[i] * per_units[k] / wholes[k])
+            if abs(multiple) < 2.0**50 and multiple * wholes[k] / per_units[k] == values[i]:
+                break
+            k += 1
+        counts[k] += 1
+
+
+@jit
+def count_whole_steps(values: NDArray[np.int64], wholes: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """The same for whole numbers."""
+    for i in range(len(values)):
+        k = 0
+        while k < len(wholes) and values[i] % wholes[k] != 0:
+            k += 1
+        counts[k] += 1

@@ -1,0 +1,1 @@
+"""One path from a table to its release: options, plan, spend, run."""

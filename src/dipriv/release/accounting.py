@@ -1,0 +1,129 @@
+"""A release in the ledger: recognize the data set, hold out the same rows, reserve ε, commit when rows are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from dipriv.errors import DiprivError
+from dipriv.guarantee import Guarantee
+from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
+
+if TYPE_CHECKING:
+    from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+
+_LOCK = Lock()
+
+
+def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
+    """The ledger that an option names, if any. Databases are loaded only where there is one."""
+    if ledger is None:
+        return None
+    from dipriv.ledger import Ledger
+
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+
+def fingerprint_request(ledger: Ledger | None) -> FingerprintRequest | None:
+    """How a table is to be fingerprinted so that the ledger can recognize it."""
+    return None if ledger is None else FingerprintRequest(ledger.fingerprint_key(), ledger.sizes())
+
+
+@dataclass
+class LedgerSession:
+    """What the ledger knows of a table's data set; nothing is stored before ε is reserved."""
+
+    ledger: Ledger = field(repr=False)
+    known: DatasetState
+    request: ReleaseRequest
+
+    @classmethod
+    def identify(
+        cls, ledger: Ledger, dataset: str | None, n_rows: int, found: TableFingerprint, suggestion: str | None
+    ) -> LedgerSession:
+        """The data set of a table: by name, else by its fingerprint, else a new one."""
+        from dipriv.ledger import ReleaseRequest
+
+        known = ledger.preview(name=dataset, fingerprint=found.digest, suggestion=suggestion)
+        return cls(ledger, known, ReleaseRequest(known.name, found.digest, n_rows, found.prefixes))
+
+    @property
+    def name(self) -> str:
+        return self.known.name
+
+    def split(self, holdout: float | None, by: str | None, default: float) -> Split:
+        """The data set's own split: the same for this and every later release."""
+        share = self.known.holdout if self.known.holdout is not None and holdout is None else holdout
+        split = Split.new(default if share is None else share, by)
+        if self.known.holdout is not None and self.known.split_key is not None:
+            split = Split(split.holdout, self.known.split_key, by)
+        self.request = replace(self.request, holdout=split.holdout, by=split.by, split_key=split.key)
+        self.request.check(self.known)
+        return split
+
+    def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
+        """Spend ε, before any output exists."""
+        number = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
+        return Receipt(guarantee.epsilon, self.ledger, number, self.name)
+
+
+@dataclass
+class TransformReceipts:
+    """Reservations of a fitted transformer: that of the fit covers one transform, each further one reserves anew."""
+
+    guarantee: Guarantee
+    """Of a further transform: with the ε of the rows' noise."""
+    session: LedgerSession | None = field(repr=False, default=None)
+    first: Receipt | None = None
+
+    def next(self) -> Receipt:
+        """A receipt of its own for each transform, also of several threads or generators."""
+        with _LOCK:
+            first, self.first = self.first, None
+        if first is not None:
+            return first
+        return Receipt(self.guarantee.epsilon) if self.session is None else self.session.reserve(self.guarantee)
+
+
+@dataclass
+class Receipt:
+    """ε that was reserved for one release. Without a ledger nothing is counted, and ε is spent all the same."""
+
+    epsilon: float
+    ledger: Ledger | None = field(repr=False, default=None)
+    number: int | None = None
+    dataset: str | None = None
+    is_open: bool = True
+
+    def commit(self, n_rows: int) -> None:
+        """The rows are written. Only the first call counts: reading a release again is the same release."""
+        if self.is_open and self.ledger is not None and self.number is not None:
+            self.ledger.commit(self.number, n_rows)
+        self.is_open = False
+
+    def fail(self, error: BaseException) -> None:
+        """The release did not succeed; its ε stays spent, and the error says so."""
+        if self.is_open:
+            error.add_note(self._spent())
+            if self.ledger is not None and self.number is not None:
+                with suppress(DiprivError):  # a release that stays reserved is spent, too
+                    self.ledger.fail(self.number)
+        self.is_open = False
+
+    @contextmanager
+    def failing(self) -> Iterator[Receipt]:
+        """An error inside makes the release fail."""
+        try:
+            yield self
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    def _spent(self) -> str:
+        where = "" if self.number is None else f" in the ledger, as release {self.number} of data set {self.dataset!r}"
+        return f"ε = {self.epsilon:g} is spent{where}: some of the output may have been seen."

@@ -1,0 +1,348 @@
+"""scikit-learn transformer: fit on reference rows, transform the rows to release."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dipriv._random.bits import Seed, source
+from dipriv._random.streams import Stream
+from dipriv._tables import frames
+from dipriv._tables.frames import Table, check_names
+from dipriv.errors import DisclosureError, InputError
+from dipriv.release import local
+from dipriv.release.accounting import Receipt, TransformReceipts
+from dipriv.release.fidelity import expected_fidelity
+from dipriv.release.make_guarantee import make_local_guarantee
+from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
+from dipriv.release.plan import prepare
+from dipriv.sources._fingerprint import Fingerprint, fingerprint_of
+from dipriv.sources.in_memory import DeferredSource
+
+if TYPE_CHECKING:
+    from dipriv.ledger import Ledger
+
+
+class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Distribution-invariant privatization as a transformer.
+
+    `fit(rows)` learns the reference, under a part of ε if it is private; `transform(rows)` releases rows, the same or
+    others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
+    *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
+
+    With a ledger, `fit` reserves ε, which covers the first `transform`; each further one reserves the ε of the rows'
+    noise again.
+
+    Parameters
+    ----------
+    epsilon, reference, kernel, schema, columns, drop, keep, public, target, reference_share, strict, ledger, dataset,
+    seed : as for `dipriv.privatize`.
+
+    Attributes
+    ----------
+    guarantee_ : the guarantee of one `transform` of each row.
+    schema_ : what each column was taken as.
+    mechanism_ : the fitted codecs, reference and kernel.
+    n_features_in_, feature_names_in_ : the columns that `fit` saw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal(size=(400, 2))
+    >>> DIP(epsilon=1.0).fit_transform(rows).shape
+    (400, 2)
+    >>> DIP(epsilon=1.0, reference="holdout").fit(rows[:100]).transform(rows[100:]).shape
+    (300, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        reference: ReferenceLike = None,
+        kernel: KernelLike = "optimal",
+        schema: SchemaLike = None,
+        columns: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        public: Any = None,
+        target: str | None = None,
+        reference_share: float | None = None,
+        strict: bool = False,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
+        seed: Seed = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.reference = reference
+        self.kernel = kernel
+        self.schema = schema
+        self.columns = columns
+        self.drop = drop
+        self.keep = keep
+        self.public = public
+        self.target = target
+        self.reference_share = reference_share
+        self.strict = strict
+        self.ledger = ledger
+        self.dataset = dataset
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None) -> DIP:
+        """Learn from reference rows `X` (their names and types alone with a known distribution or a public table).
+
+        Parameters
+        ----------
+        X : a table as `dipriv.privatize` takes it.
+        y : ignored, and not privatized.
+
+        Returns
+        -------
+        DIP : the fitted transformer.
+
+        Raises
+        ------
+        InputError, SchemaError, ReferenceDataError, BudgetError, LedgerError : as `dipriv.privatize`.
+        """
+        options = self._options()
+        options.warn()
+        table = as_table(X)
+        plan = prepare(DeferredSource(table), options)
+        release = plan.run()
+        self.mechanism_ = release.secrets.mechanism
+        self.guarantee_ = plan.guarantee
+        self.local_guarantee_ = make_local_guarantee(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
+        self.schema_ = release.schema
+        self.n_features_in_ = len(table.names)
+        self.feature_names_in_ = np.array(table.names, dtype=object)
+        self._keep, self._seed = tuple(options.keep), options.seed
+        again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon)
+        self._receipts = TransformReceipts(again, plan.session, release.receipt)
+        self._fingerprint_key = os.urandom(32)
+        self._reference_fingerprint = None if plan.origin.is_public else self._fingerprint(table)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Release the rows `X`: same library, dtypes, row order and index.
+
+        Parameters
+        ----------
+        X : rows with the columns that `fit` saw.
+
+        Returns
+        -------
+        The released rows, in the library of `X`.
+
+        Raises
+        ------
+        DisclosureError : these are reference rows, which have no formal protection.
+        InputError, ReferenceDataError : the columns are not those of `fit`.
+        BudgetError : the ledger's budget does not allow another transform.
+        """
+        check_is_fitted(self, "mechanism_")
+        table = as_table(X)
+        if table.backend == "numpy" and len(table.names) != self.n_features_in_:
+            raise InputError(
+                f"X has {len(table.names)} features, but DIP is expecting {self.n_features_in_} features as input.",
+                "Pass the columns of fit; feature_names_in_ lists them.",
+            )
+        check_names(self._keep, table.names, "keep")
+        self.mechanism_.check(table)
+        if table.names != tuple(self.feature_names_in_):
+            raise InputError(
+                f"the {len(table.names)} columns are not those that fit saw, in their order ({self.n_features_in_}).",
+                "Pass the columns of fit in the same order; feature_names_in_ lists them.",
+            )
+        if self._reference_fingerprint is not None and self._fingerprint(table) == self._reference_fingerprint:
+            raise _fitted_on("")
+        receipt = self._next_receipt()
+        with receipt.failing():
+            released = self.mechanism_.release(table, self._keep, source(self._seed).child(Stream.NOISE))
+            receipt.commit(table.rows)
+        return released
+
+    def transform_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Release a stream of Arrow record batches, one at a time: tables larger than memory are ordinary.
+
+        The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
+
+        Parameters
+        ----------
+        batches : Arrow record batches with the columns that `fit` saw.
+
+        Returns
+        -------
+        An iterator of released batches. The release is committed in the ledger when it is exhausted.
+
+        Raises
+        ------
+        InputError, ReferenceDataError : the columns are not those of `fit`.
+        BudgetError : the ledger's budget does not allow another transform.
+        """
+        check_is_fitted(self, "mechanism_")
+        receipt = self._next_receipt()
+        with receipt.failing():
+            seen = Fingerprint(self._fingerprint_key, self.mechanism_.names)
+            bits, n_rows = source(self._seed).child(Stream.NOISE), 0
+            for batch in self.mechanism_.release_batches(self._seen_by(seen, batches), self._keep, bits):
+                n_rows += batch.num_rows
+                yield batch
+            if seen.digest() == self._reference_fingerprint:
+                raise _fitted_on(" Discard what was released.")
+            receipt.commit(n_rows)
+
+    def _seen_by(self, fingerprint: Fingerprint, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            self.mechanism_.check(frames.read(batch))
+            if self._reference_fingerprint is not None:
+                fingerprint.update(batch.select(list(self.mechanism_.names)))
+            yield batch
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit and transform the same rows: with a private reference, a known distribution or a public table.
+
+        Parameters
+        ----------
+        X, y : as for `fit`.
+        **fit_params : ignored.
+
+        Returns
+        -------
+        The released rows, in the library of `X`.
+
+        Raises
+        ------
+        DisclosureError : the reference would be fitted on the rows that are released.
+        InputError, SchemaError, ReferenceDataError, BudgetError, LedgerError : as `fit`.
+        """
+        options = self._options()
+        if options.public is None and options.spec.source in ("rows", "groups"):
+            raise DisclosureError(
+                "fit_transform would release the rows that the reference is fitted on.",
+                'Use reference="private", or fit on some rows and transform others.',
+            )
+        return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the released columns.
+
+        Parameters
+        ----------
+        input_features : ignored.
+
+        Returns
+        -------
+        The names, in the order of `feature_names_in_`.
+        """
+        check_is_fitted(self, "mechanism_")
+        out = {*self.mechanism_.names, *self._keep}
+        return np.array([name for name in self.feature_names_in_ if name in out], dtype=object)
+
+    def export_local(self, path: str | Path) -> None:
+        """Write the fitted reference for use where the data is (appendix S3); only if it is private or public.
+
+        Parameters
+        ----------
+        path : of the file; an existing one is replaced.
+
+        Raises
+        ------
+        DisclosureError : the reference contains rows that are not public.
+        StorageError : the file cannot be written.
+        """
+        check_is_fitted(self, "mechanism_")
+        if self._reference_fingerprint is not None:
+            raise DisclosureError(
+                "this reference was fitted on rows that are not known to be public: it contains their values, and "
+                "exporting it would publish them.",
+                'Fit with reference="private", public=table or a known distribution, and export that.',
+            )
+        local.save(path, self.mechanism_, self.local_guarantee_)
+
+    @property
+    def fidelity_(self) -> dict[str, float]:
+        """{column: expected correlation of released with true values}, as `Release.fidelity`."""
+        check_is_fitted(self, "mechanism_")
+        return expected_fidelity(self.mechanism_)
+
+    def _options(self) -> ReleaseOptions:
+        return ReleaseOptions(**self.get_params(deep=False))
+
+    def _fingerprint(self, table: Table) -> bytes:
+        return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key)
+
+    def _next_receipt(self) -> Receipt:
+        """The reservation of `fit` for the first transform; a new one for each further transform."""
+        if self._receipts is None:
+            raise InputError(
+                "this transformer was pickled or copied, and cannot count a release in its ledger.", "Fit it again."
+            )
+        return self._receipts.next()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle has no connection to a ledger: a transformer that has one must be fitted again."""
+        state: dict[str, Any] = super().__getstate__()
+        receipts = state.get("_receipts")
+        return state if receipts is None or receipts.session is None else state | {"_receipts": None}
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """As scikit-learn shows it, without the password of a database."""
+        return re.sub(r"(://[^:@/\s]+):[^@/\s]+@", r"\1:***@", super().__repr__(N_CHAR_MAX))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.non_deterministic = True
+        return tags
+
+
+def _fitted_on(more: str) -> DisclosureError:
+    return DisclosureError(
+        "these are the rows that DIP was fitted on: the guarantee does not cover them." + more,
+        "Fit on some rows and transform others, or use dipriv.privatize, which splits for you.",
+    )
+
+
+def as_table(X: Any) -> Table:
+    """A table of any form that scikit-learn passes on: dataframes as they are, other things as arrays."""
+    if issparse(X):
+        raise InputError("sparse input is not supported.", "Convert it to a dense array: X.toarray().")
+    is_frame = type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    if isinstance(X, list) or (hasattr(X, "__array__") and not is_frame):
+        X = _as_numbers(np.asarray(X))
+    return frames.read(X)
+
+
+def _as_numbers(array: np.ndarray) -> np.ndarray:
+    """A two-dimensional array of numbers, with the messages of scikit-learn."""
+    if array.dtype.kind == "c":
+        raise InputError("Complex data not supported.", "Pass real and imaginary parts as columns.")
+    if array.ndim == 1:
+        raise InputError(
+            "expected a 2D array, got a 1D array.",
+            "Reshape your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row.",
+        )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise InputError(
+            f"found an array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.",
+            "Pass at least one column.",
+        )
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "the array holds objects that are not numbers; argument must be a string, a number or a dataframe.",
+            "Pass a dataframe, whose columns have types of their own.",
+        ) from None

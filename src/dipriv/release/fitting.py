@@ -1,0 +1,377 @@
+"""From reference specs and rows to a mechanism that is ready to release tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import Counts
+from dipriv._base.columns import ColumnValues
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
+from dipriv._base.jit import announce_compilation
+from dipriv._base.parallel import in_chunks
+from dipriv._base.progress import Progress, no_progress
+from dipriv._random.bits import Bits, Draws
+from dipriv._random.streams import Stream
+from dipriv._tables.arrow import distinct_labels, group_codes
+from dipriv._tables.fitted_columns import FittedColumn, declared_labels, fit_columns, refuse_nulls
+from dipriv._tables.frames import Column, Table, check_names, read
+from dipriv._tables.identifiers import refuse_free_text_labels
+from dipriv.codecs import Codec
+from dipriv.codecs.levels import LevelsCodec
+from dipriv.errors import InputError, InternalError, ReferenceDataError, SchemaError
+from dipriv.kernels import Kernel, KernelSpec
+from dipriv.mechanism import Chain, Mechanism, compose, encode
+from dipriv.references import (
+    FittableSpec,
+    LearnableSpec,
+    LearningPlan,
+    Order,
+    Reference,
+    ReferenceRows,
+    ReferenceSpec,
+    ValuesCounter,
+)
+from dipriv.references.protocol import draw_order
+from dipriv.schema import Categorical, Schema
+from dipriv.sources.protocol import CountableRows, Labels
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMechanism:
+    """All that is needed to release rows. `order` lists the columns of V in the order of the chain rule."""
+
+    columns: tuple[FittedColumn, ...]
+    reference: Any = field(repr=False)
+    kernel: Kernel = field(repr=False)
+    order: tuple[int, ...] = field(repr=False)
+    nulls_have_mass: bool = True
+    by: str | None = None
+    groups: pa.Array | None = field(repr=False, default=None)
+    declared: tuple[str, ...] = ()
+    clips_infinities: bool = False
+    """Whether infinities are clipped to the largest finite value: an error would disclose a protected row."""
+
+    def __post_init__(self) -> None:
+        width = sum(column.codec.dims for column in self.columns)
+        if self.kernel.width != width or sorted(self.order) != list(range(width)):
+            raise InputError("the kernel and the order do not fit the columns, each of them once.", "Fit anew.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def schema(self) -> Schema:
+        """What each column was taken as."""
+        return Schema({column.name: column.kind for column in self.columns})
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The arrows composed, once for all tables: exact matrices take long to build."""
+        return compose(self._codecs, self.reference, self.kernel, self.order)
+
+    @property
+    def _codecs(self) -> tuple[Codec, ...]:
+        return tuple(column.codec for column in self.columns)
+
+    def release(
+        self, table: Table, keep: Sequence[str], bits: Bits, first: int = 0, progress: Progress = no_progress
+    ) -> Any:
+        """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
+        table = table.clip_infinities() if self.clips_infinities else table
+        self.check(table)
+        cells = [column.all_cells(table) for column in self.columns]
+        if not self.nulls_have_mass:
+            refuse_nulls(list(zip(self.names, cells, strict=True)))
+        groups = self._groups_of(table)
+
+        def privatize(rows: slice, number: int) -> list[ColumnValues]:
+            """Release the selected rows of this chunk, whose first row has this number."""
+            here = [column.take(rows) for column in cells]
+            if table.selected is not None:
+                here = [column.take(table.selected[rows]) for column in here]
+            if groups is None:
+                return self.mechanism.privatize(here, bits, first + number)
+            reference = self.reference.at(groups[number : number + len(here[0])])
+            return Chain(self._codecs, reference, self.kernel, self.order).privatize(here, bits, first + number)
+
+        released = in_chunks(privatize, len(cells[0]), table.selected, len(self.order), progress)
+        labelled = {column.name: (part, column.labels) for column, part in zip(self.columns, released, strict=True)}
+        return table.rebuild(labelled, keep)
+
+    def release_batches(
+        self, batches: Iterable[pa.RecordBatch], keep: Sequence[str], bits: Bits
+    ) -> Iterator[pa.RecordBatch]:
+        """Release a stream of Arrow batches, one after the other, with no more than a batch in memory."""
+        first = 0
+        for batch in batches:
+            if batch.num_rows:
+                yield from self.release(read(batch), keep, bits, first=first).to_batches()
+                first += batch.num_rows
+
+    def check(self, table: Table) -> None:
+        """The table must have the columns that the reference has, with the same types."""
+        for column in self.columns:
+            column.check(table)
+
+    def _groups_of(self, table: Table) -> NDArray[np.intp] | None:
+        if self.by is None:
+            return None
+        check_names([self.by], table.names, "by")
+        codes = group_codes(table.array(self.by), self.groups)
+        if np.any(codes < 0):
+            raise ReferenceDataError(
+                f"column {self.by!r}: some rows belong to groups that have no reference rows.",
+                "Fit on the first rows of every group, or leave these rows out.",
+            )
+        return codes
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """All that is fixed before ε is spent, and how the reference is then fitted.
+
+    A reference that is fitted on a hold-out, on a public table or on no rows is fitted already: that reads nothing of
+    the rows that are released. A private one is learned when `fit` is called, and nothing here depends on the rows but
+    labels that are taken as public.
+    """
+
+    spec: ReferenceSpec
+    columns: tuple[Column, ...]
+    declared: tuple[str, ...]
+    labels_read: tuple[str, ...]
+    reference_epsilon: Fraction
+    """What each row that a private reference is learned from pays for it; 0 for other references."""
+    row_epsilon: float
+    """What a released row pays for its own noise."""
+    by: str | None = None
+    width: int = 1
+    """How many columns U has, where that is known."""
+    _kernel: KernelSpec | None = field(repr=False, default=None)
+    _learning: LearningPlan | None = field(repr=False, default=None)
+    _labels: Labels = field(repr=False, default_factory=dict)
+    _fitted: FittedMechanism | None = field(repr=False, default=None)
+
+    @property
+    def lists_categories(self) -> bool:
+        """Whether the type of a column lists categories."""
+        return any(column.labels is not None for column in self.columns)
+
+    def fit(self, rows: CountableRows | None, bits: Bits) -> FittedMechanism:
+        """The fitted mechanism; a private reference is learned from these rows."""
+        if self._fitted is not None:
+            return self._fitted
+        if rows is None or self._kernel is None or self._learning is None:
+            raise InternalError("a reference is to be learned from no rows.", "This is a fault in dipriv: report it.")
+        announce_compilation()
+        learned = self._learning.learn(TableValues(rows, self._labels), bits)
+        columns = tuple(
+            FittedColumn(column, kind, self._labels.get(column.name), codec)
+            for column, kind, codec in zip(self.columns, learned.kinds, learned.codecs, strict=True)
+        )
+        coordinates = coordinates_of(columns, learned.reference, learned.order)
+        kernel = self._kernel.build(self.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
+        return FittedMechanism(
+            columns, learned.reference, kernel, learned.order, declared=self.declared, clips_infinities=True
+        )
+
+
+def plan_fit(
+    spec: ReferenceSpec,
+    kernel: KernelSpec,
+    epsilon: float,
+    columns: Sequence[Column],
+    schema: Schema,
+    *,
+    rows: CountableRows | None = None,
+    reference: Table | None = None,
+    disjoint: bool = False,
+    bits: Bits,
+) -> FitPlan:
+    """Plan how the reference is fitted, with ε for each released row; every refusal comes here, before ε is spent.
+
+    Parameters
+    ----------
+    rows
+        What a private reference is learned from.
+    reference
+        The table that other references are fitted on; None where the spec reads no rows.
+    disjoint
+        Whether `rows` are not released: then reference and released rows have all of ε each.
+    """
+    if spec.source == "private":
+        if rows is None:
+            raise InternalError("a private reference needs rows.", "This is a fault in dipriv: please report it.")
+        return _plan_learning(cast(LearnableSpec, spec), kernel, epsilon, columns, schema, rows, disjoint=disjoint)
+    fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits)
+    return FitPlan(
+        spec,
+        tuple(columns),
+        tuple(schema),
+        (),
+        Fraction(0),
+        epsilon,
+        by=fitted.by,
+        width=len(fitted.order),
+        _fitted=fitted,
+    )
+
+
+def _plan_learning(
+    spec: LearnableSpec,
+    kernel: KernelSpec,
+    epsilon: float,
+    columns: Sequence[Column],
+    schema: Schema,
+    rows: CountableRows,
+    *,
+    disjoint: bool,
+) -> FitPlan:
+    spec.check([column.numeric(None) for column in columns], schema)
+    labels, labels_read = labels_of(columns, schema, rows, strict=spec.strict)
+    numeric = [column.numeric(labels.get(column.name)) for column in columns]
+    learning = spec.plan(numeric, schema, epsilon, disjoint=disjoint)
+    coordinates = learning.coordinates()
+    kernel.check(learning.row_epsilon, coordinates)
+    return FitPlan(
+        spec,
+        tuple(columns),
+        tuple(schema),
+        labels_read,
+        learning.reference_epsilon,
+        learning.row_epsilon,
+        width=len(coordinates),
+        _kernel=kernel,
+        _learning=learning,
+        _labels=labels,
+    )
+
+
+def labels_of(
+    columns: Sequence[Column], schema: Schema, rows: CountableRows, *, strict: bool
+) -> tuple[Labels, tuple[str, ...]]:
+    """The labels of all label columns, and the names of the columns whose labels were read from the rows.
+
+    Labels that neither a type nor the schema declares are read, and so taken as public; `strict` refuses that.
+    """
+    labelled = [column for column in columns if column.storage.family == "label"]
+    declared = {column.name: declared_labels(column, schema.get(column.name)) for column in labelled}
+    unlisted = [column for column in labelled if declared[column.name] is None]
+    if unlisted and strict:
+        raise SchemaError(
+            f"column {unlisted[0].name!r} has labels that are declared nowhere ({len(unlisted)} such columns), and "
+            "strict refuses to read them from the rows.",
+            "Declare them: Categorical(levels=...), or a categorical type; or drop the column.",
+        )
+    read = tuple(column.name for column in unlisted)
+    found = rows.labels(read) if unlisted else {}
+    for column in unlisted:  # judged by the labels alone, which are taken as public
+        refuse_free_text_labels(column, found[column.name], rows.n_rows)
+    return {**declared, **found}, read
+
+
+@dataclass(frozen=True, eq=False)
+class TableCounter:
+    """A counter of column values, applied to tables. It is pickled for workers, and contains no secret."""
+
+    counter: ValuesCounter
+    labels: Labels = field(repr=False)
+
+    def __call__(self, table: Table) -> list[Counts]:
+        return self.counter(lambda name: table.cells(name, self.labels.get(name)))
+
+
+@dataclass(frozen=True, eq=False)
+class TableValues:
+    """Rows of tables as columns of values: labels become their positions in `labels`."""
+
+    rows: CountableRows
+    labels: Labels = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    def count(self, counter: ValuesCounter) -> list[Counts]:
+        return self.rows.count(TableCounter(counter, self.labels))
+
+
+def fit(
+    spec: FittableSpec,
+    kernel: KernelSpec,
+    epsilon: float,
+    facts: Sequence[Column],
+    schema: Schema,
+    reference: Table | None,
+    bits: Bits,
+) -> FittedMechanism:
+    """Fit codecs and reference on the reference rows (None where the spec reads none), and build the kernel."""
+    announce_compilation()
+    names = [column.name for column in facts]
+    determined = spec.kinds(names)
+    columns = fit_columns(facts, schema, determined, reference)
+    codecs = [column.codec for column in columns]
+    order = _order_of_v(codecs, draw_order(_checked(spec.order, names), names, bits.child(Stream.ORDER)))
+    of_v = [column.name for column in columns for _ in range(column.codec.dims)]
+    chained = tuple(of_v[position] for position in order)
+    lower = np.array([low for codec in codecs for low in codec.lower])[list(order)]
+    v, counts, groups, codes = np.empty((0, len(order))), None, None, None
+    alone = codecs[0] if len(codecs) == 1 and spec.uses_counts else None
+    if reference is not None and isinstance(alone, LevelsCodec):
+        counts = np.bincount(alone.to_states(columns[0].cells(reference)), minlength=alone.states)
+    elif reference is not None:
+        draws = Draws(bits.child(Stream.REFERENCE), 0, reference.rows)
+        v = encode(codecs, [column.cells(reference) for column in columns], draws)[:, order]
+    by = spec.by if reference is not None else None
+    if by is not None and reference is not None:
+        groups = distinct_labels(reference.array(by))
+        codes = group_codes(reference.array(by), groups)
+    fitted = spec.fit(ReferenceRows(v, lower, chained, codes, counts))
+    noise = kernel.build(epsilon, chained, coordinates_of(columns, fitted, order))
+    return FittedMechanism(tuple(columns), fitted, noise, order, not determined, by, groups, tuple(schema))
+
+
+def coordinates_of(
+    columns: Sequence[FittedColumn], reference: Reference, order: Sequence[int]
+) -> list[UniformCoordinate]:
+    """What the reference implies about each column of U, in the order of the chain rule."""
+    of_v = [encoded for column in columns for encoded in [_encoded(column)] * column.codec.dims]
+    return reference.coordinates([of_v[position] for position in order])
+
+
+def _encoded(column: FittedColumn) -> EncodedColumn:
+    if not isinstance(column.codec, LevelsCodec):
+        return EncodedColumn(column.name)
+    missing = len(column.codec.missing)
+    values = np.concatenate([np.zeros(missing), column.codec.levels.astype(np.float64)])
+    return EncodedColumn(column.name, values, missing, isinstance(column.kind, Categorical), _declared_places(column))
+
+
+def _declared_places(column: FittedColumn) -> tuple[int, ...] | None:
+    """Where the schema lists each level, smallest first; None where that is how they are listed, as labels are."""
+    declared = getattr(column.kind, "levels", None)
+    if column.labels is not None or declared is None:
+        return None
+    return tuple(sorted(range(len(declared)), key=lambda place: declared[place]))
+
+
+def _checked(order: Order, names: Sequence[str]) -> Order:
+    if order is not None and order != "random":
+        if isinstance(order, str):
+            raise InputError(f"order={order!r} is unknown.", 'Use "random" or a list of column names.')
+        check_names(order, names, "order")
+    return order
+
+
+def _order_of_v(codecs: Sequence[Codec], positions: Sequence[int]) -> tuple[int, ...]:
+    ends = np.cumsum([codec.dims for codec in codecs])
+    starts = ends - [codec.dims for codec in codecs]
+    return tuple(int(v) for position in positions for v in range(starts[position], ends[position]))

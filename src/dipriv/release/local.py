@@ -1,0 +1,221 @@
+"""Privacy where the data is (appendix S3): a public reference is exported, and each owner privatizes its own record.
+
+The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1). A
+file may come from anybody: every mechanism that is loaded keeps the ε that it states; any other file is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dipriv import _serialization as state
+from dipriv._base.atomic_write import write_atomic
+from dipriv._base.registry import implementations
+from dipriv._random.bits import Seed, source
+from dipriv._tables import frames as tables
+from dipriv._tables.fitted_columns import FittedColumn
+from dipriv.errors import DiprivError, InputError
+from dipriv.guarantee.guarantee import (
+    AssumptionKind,
+    Guarantee,
+    Model,
+    Neighbouring,
+    PrivacyUnit,
+    UnitKind,
+)
+from dipriv.kernels import Kernel
+from dipriv.references._models.independent import Independent
+from dipriv.references.protocol import PortableReference
+from dipriv.release.fitting import FittedMechanism
+
+FORMAT = 3
+_READ_FORMATS = (2, 3)
+_TYPES: dict[str, type] = {
+    "columns": tuple,
+    "reference": PortableReference,
+    "kernel": Kernel,
+    "order": tuple,
+    "nulls_have_mass": bool,
+    "declared": tuple,
+    "clips_infinities": bool,
+    "guarantee": Guarantee,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LocalReference:
+    """A loaded public reference, ready to privatize records; `load_local` reads one.
+
+    Attributes
+    ----------
+    guarantee : ε-local differential privacy of each record.
+    seed : None for secure randomness; a seed is for experiments and voids the guarantee.
+    """
+
+    fitted: FittedMechanism = field(repr=False)
+    guarantee: Guarantee
+    seed: Seed = None
+
+    def privatize(self, record: Any) -> Any:
+        """Release one record or a table of records.
+
+        Parameters
+        ----------
+        record : {column: value} for all columns of the reference; or a table as `dipriv.privatize` takes it.
+
+        Returns
+        -------
+        The released record or records, in the form that was given.
+
+        Raises
+        ------
+        InputError, ReferenceDataError : the columns or their types are not those of the reference.
+        """
+        bits = source(self.seed)
+        if not isinstance(record, dict):
+            return self.fitted.release(tables.read(record), (), bits)
+        table = tables.read(self._table(record))
+        released: dict[str, Any] = self.fitted.release(table, (), bits).to_pylist()[0]
+        return released
+
+    def _table(self, record: dict[str, Any]) -> pa.Table:
+        names = self.fitted.names
+        if set(record) != set(names):
+            raise InputError(
+                f"the record has {len(set(record) & set(names))} of the {len(names)} columns of the reference and "
+                f"{len(set(record) - set(names))} others.",
+                f"Give exactly these: {', '.join(map(repr, names))}.",
+            )
+        arrays = []
+        for column in self.fitted.columns:
+            value_type = column.facts.arrow_type
+            if pa.types.is_dictionary(value_type):
+                value_type = value_type.value_type
+            try:
+                arrays.append(pa.array([record[column.name]], value_type))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+                raise InputError(
+                    f"the record's {column.name!r} cannot be taken as {column.facts.storage.label}.",
+                    "Correct its type.",
+                ) from None
+        return pa.Table.from_arrays(arrays, names=list(names))
+
+
+def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> None:
+    """Write a public reference. The caller has made sure that it is public."""
+    content = {
+        "format": FORMAT,
+        "columns": tuple(_without_categories(column) for column in fitted.columns),
+        "reference": fitted.reference,
+        "kernel": fitted.kernel,
+        "order": fitted.order,
+        "nulls_have_mass": fitted.nulls_have_mass,
+        "declared": fitted.declared,
+        "clips_infinities": fitted.clips_infinities,
+        "guarantee": guarantee,
+    }
+    write_atomic(Path(path), state.dump(content))
+
+
+def _without_categories(column: FittedColumn) -> FittedColumn:
+    """The labels of the public reference stay; the categories of the table that was fitted with it do not."""
+    return replace(column, facts=replace(column.facts, labels=None, label_values=None))
+
+
+def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> LocalReference:
+    """Read a reference that `DIP.export_local` wrote.
+
+    The file is data, never code, and is checked in full before it is used. The guarantee follows from the kernel in the
+    file; whether the reference suits the records does not, so take files from those whom you trust to know the
+    distribution.
+
+    Parameters
+    ----------
+    path : of the file.
+    seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
+    largest : how many bytes the file may unpack to.
+
+    Returns
+    -------
+    LocalReference : ready to privatize records.
+
+    Raises
+    ------
+    InputError : there is no such file, it is too large, or not one that dipriv exported.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} is not a file.", "Check the path.")
+    if path.stat().st_size > largest:
+        raise InputError(f"{path.name} has more than {largest:,} bytes.", "Load it with a larger limit, largest=...")
+    return read(path.read_bytes(), seed, largest=largest)
+
+
+def read(data: bytes, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> LocalReference:
+    """The same from the bytes of a file."""
+    content = state.load(data, largest)
+    try:
+        if (written := content.pop("format")) not in _READ_FORMATS or type(written) is not int:
+            raise InputError(
+                f"the file has format {written!r:.20}, and this version of dipriv reads 2 and {FORMAT}.",
+                "Export it again, with the same version of dipriv.",
+            )
+        if written == 2 and "holds_infinities" in content:
+            content["clips_infinities"] = content.pop("holds_infinities")
+        if content.keys() != _TYPES.keys() or not all(_is_a(content[name], of) for name, of in _TYPES.items()):
+            raise _not_ours()
+        guarantee = replace(content.pop("guarantee"), secure_randomness=seed is None)
+        fitted = FittedMechanism(**content)
+        _check_parts(fitted)
+        _check_guarantee(guarantee, fitted.kernel.epsilon)
+        return LocalReference(fitted, guarantee, seed)
+    except DiprivError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise _not_ours() from None
+
+
+def _is_a(part: Any, of: type) -> bool:
+    """Whether a part of the file is of a type, or of a class that registered as one."""
+    return isinstance(part, implementations(of) or of)
+
+
+def _check_parts(fitted: FittedMechanism) -> None:
+    """Each part has checked itself; here, that they belong together."""
+    columns, reference = fitted.columns, fitted.reference
+    names = [column.name for column in columns if isinstance(column, FittedColumn)]
+    width = len(fitted.order)
+    of_v = [getattr(column.codec, "states", None) for column in columns for _ in range(column.codec.dims)]
+    fits = reference.accepts([of_v[position] for position in fitted.order])
+    if isinstance(reference, Independent):  # whose columns are released one by one, without an order
+        fits = fits and width == len(columns) and fitted.order == tuple(range(width))
+    numbered = all(type(position) is int for position in fitted.order)  # True and False would select columns, too
+    if not fits or not numbered or len(set(names)) < max(1, len(columns)) or not set(fitted.declared) <= set(names):
+        raise InputError(
+            "the columns, the reference and the kernel of the file do not fit together.", "Export it again."
+        )
+
+
+def _check_guarantee(guarantee: Guarantee, spent: float) -> None:
+    """No less ε than the kernel spends, for any two records, and nothing that dipriv does not write."""
+    if not spent <= guarantee.epsilon:
+        raise InputError("the file's kernel spends more than its guarantee says.", "Export it again.")
+    is_local = (
+        guarantee.model is Model.LOCAL
+        and guarantee.unit == PrivacyUnit(UnitKind.RECORD)
+        and guarantee.neighbouring is Neighbouring.ANY_TWO
+        and guarantee.delta == 0
+        and guarantee.assumes(AssumptionKind.RECORD_RELEASED_ONCE)
+    )
+    if not is_local or guarantee.unprotected or guarantee.legacy:
+        raise InputError(
+            "the file's guarantee is not that of a record that is privatized by itself.", "Export it again."
+        )
+
+
+def _not_ours() -> InputError:
+    return InputError("this is not a file that dipriv exported.", "Export it again with export_local.")

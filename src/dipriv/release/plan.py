@@ -1,0 +1,262 @@
+"""The one path of every release, for every source of rows.
+
+    options = ReleaseOptions(...)          every default and every refusal
+    plan    = prepare(source, options)     public facts and the guarantee; no ε is spent
+    release = plan.run()                   reserve ε, learn, build the kernel, release; commit when rows are written
+
+`Plan.run` is the only function that spends, learns and releases.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from dipriv._base.jit import announce_compilation
+from dipriv._base.progress import Progress, no_progress
+from dipriv._random.bits import Bits
+from dipriv._random.streams import Stream
+from dipriv._tables.frames import Table
+from dipriv._tables.identifiers import refuse_free_text
+from dipriv.errors import InputError, ReferenceDataError
+from dipriv.guarantee import Guarantee
+from dipriv.release.accounting import LedgerSession, Receipt, fingerprint_request, open_ledger
+from dipriv.release.fitting import FitPlan, plan_fit
+from dipriv.release.make_guarantee import Origin, make_guarantee
+from dipriv.release.options import DEFAULT_HOLDOUT, ReleaseOptions
+from dipriv.release.result import Release, ReleaseSecrets, RowCounts
+from dipriv.schema import Schema, without_values
+from dipriv.sources import read_table
+from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import CountableRows, ReleaseJob, Rows, RowSelection, RowSource, Scan
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Generic[Data]):
+    """A release before ε is spent: public facts and the guarantee. Nothing in it shows a private fact."""
+
+    options: ReleaseOptions
+    guarantee: Guarantee
+    row_counts: RowCounts
+    privatized: tuple[str, ...]
+    origin: Origin
+    fit_plan: FitPlan = field(repr=False)
+    session: LedgerSession | None = field(repr=False)
+    _rows: Rows[Data] = field(repr=False)
+    _learned_from: CountableRows | None = field(repr=False)
+    _selection: RowSelection = field(repr=False)
+    _bits: Bits = field(repr=False)
+    _progress: Progress = field(repr=False)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the released table, with their Arrow types."""
+        names = {*self.privatized, *self.options.keep}
+        empty = self._rows.empty
+        return pa.schema([pa.field(name, empty.array(name).type) for name in empty.names if name in names])
+
+    def run(self, output: str | None = None) -> Release[Data]:
+        """Reserve ε in the ledger, learn the reference, build the kernel and release; `output` names the file.
+
+        The release is committed once its rows exist: immediately for a table in memory, when they are read to the end
+        or written for others. A failure on the way leaves ε spent.
+        """
+        receipt = Receipt(self.guarantee.epsilon)
+        with closing(self._rows):
+            if self.session is not None:
+                receipt = self.session.reserve(self.guarantee, output)
+            with receipt.failing():
+                self._progress("learning", 0, self.row_counts.read)
+                mechanism = self.fit_plan.fit(self._learned_from, self._bits.child(Stream.FIT))
+                self._progress("learning", self.row_counts.read, self.row_counts.read)
+        with receipt.failing():
+            noise = self._bits.child(Stream.NOISE)
+            job = ReleaseJob(mechanism, tuple(self.options.keep), noise, self._selection, self._progress)
+            release = Release(
+                self._rows.release(job),
+                self.guarantee,
+                self._publishable(mechanism.schema),
+                self.row_counts,
+                self.fit_plan.declared,
+                None if self.session is None else self.session.name,
+                _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
+                _receipt=receipt,
+            )
+            if output is None:
+                release._settle()
+        return release
+
+    def close(self) -> None:
+        """Give up a plan that is not run: remove what its passes left behind."""
+        self._rows.close()
+
+    def _publishable(self, schema: Schema) -> Schema:
+        """What each column was taken as; levels and atoms that were read from unprotected rows are left out."""
+        if self.origin.is_public:
+            return schema
+        declared = self.fit_plan.declared
+        return Schema({name: kind if name in declared else without_values(kind) for name, kind in schema.items()})
+
+
+def prepare(
+    source: RowSource[Data], options: ReleaseOptions, progress: Progress = no_progress, *, sample: bool = False
+) -> Plan[Data]:
+    """All that comes before ε is spent: every refusal, the hold-out, the guarantee.
+
+    Raises
+    ------
+    InputError, SchemaError, ReferenceDataError : the options do not fit the table, or each other.
+    DisclosureError, BudgetError, LedgerError : the ledger forbids the release.
+    SourceChangedError, StorageError : the rows cannot be read, or are not the same in every pass.
+    """
+    _check_limits(source, options, sample)
+    spec, bits = options.spec, options.bits()
+    names = options.privatized(source.column_names)
+    declared = options.declared(names, source.column_names)
+    ledger = open_ledger(options.ledger)
+    announce_compilation()
+    progress("reading", 0, None)
+    rows = source.scan(
+        Scan(
+            names,
+            tuple(options.keep),
+            options.keys,
+            clip_infinities=spec.source == "private",
+            fingerprint=fingerprint_request(ledger),
+            labels_of=_undeclared(names, declared) if _learns_from_all(options) else (),
+            progress=progress,
+        )
+    )
+    try:
+        columns = rows.columns(names)
+        session = None
+        if ledger is not None and rows.fingerprint is not None:
+            session = LedgerSession.identify(
+                ledger, options.dataset, rows.n_rows, rows.fingerprint, source.suggested_dataset
+            )
+        uses_holdout = options.uses_holdout and not source.releases_later
+        split = _split(options, session, bits) if uses_holdout else None
+        selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
+        if uses_holdout:
+            _check_sides(selection)
+        learned_from, reference = _reference_rows(source, rows, selection, options, names, declared)
+        fit_plan = plan_fit(
+            spec,
+            options.kernel_spec,
+            options.row_epsilon,
+            columns,
+            declared,
+            rows=learned_from,
+            reference=reference,
+            disjoint=uses_holdout,
+            bits=bits.child(Stream.FIT),
+        )
+        if spec.source != "private":
+            fit_plan.fit(None, bits).check(rows.empty)
+        origin = _origin(source, options, selection)
+        guarantee = make_guarantee(
+            spec,
+            options.kernel_spec,
+            fit_plan,
+            origin,
+            options.keep,
+            epsilon=options.epsilon,
+            secure=bits.secure,
+            unit=options.contribution_bound,
+            types_inferred=source.types_are_inferred,
+            fitted_once=source.releases_later,
+        )
+    except BaseException:
+        rows.close()
+        raise
+    counts = RowCounts(rows.n_rows, selection.n_held_out, selection.n_dropped, selection.n_released)
+    return Plan(
+        options, guarantee, counts, names, origin, fit_plan, session, rows, learned_from, selection, bits, progress
+    )
+
+
+def _learns_from_all(options: ReleaseOptions) -> bool:
+    """Whether a private reference is learned from all rows, so that their labels may be collected on the way."""
+    return options.spec.source == "private" and not options.uses_holdout and options.unit is None
+
+
+def _undeclared(names: tuple[str, ...], declared: Schema) -> tuple[str, ...]:
+    """The columns whose labels the schema does not list."""
+    return tuple(name for name in names if getattr(declared.get(name), "levels", None) is None)
+
+
+def _check_limits(source: RowSource[Any], options: ReleaseOptions, sample: bool) -> None:
+    """Refuse, with the source's own reason, what it cannot serve."""
+    requested = {"groups": options.groups is not None, "unit": options.unit is not None, "sample": sample}
+    for what, is_requested in requested.items():
+        if is_requested and what in source.limits:
+            fault, _, remedy = source.limits[what].partition(". ")
+            raise InputError(f"{fault}.", remedy)
+    if source.releases_later and options.unit is not None:
+        raise InputError("a unit is given where rows are released later.", "Use dipriv.privatize.")
+    fitted_on_rows = options.public is None and options.spec.source in ("rows", "groups")
+    if source.releases_later and options.ledger is not None and fitted_on_rows:
+        raise InputError(
+            "a ledger keeps the hold-out of its data sets itself.",
+            "Use dipriv.privatize, which splits the table, or a private, public or known reference.",
+        )
+
+
+def _split(options: ReleaseOptions, session: LedgerSession | None, bits: Bits) -> Split:
+    """The given split, else that of the ledger's data set, fixed for ever, else a fresh one.
+
+    A private reference needs none of the ledger: its hold-out is as protected as the rows that are released.
+    """
+    if options.split is not None:
+        return options.split
+    if session is not None and options.spec.source != "private":
+        return session.split(options.holdout, options.split_by, DEFAULT_HOLDOUT)
+    share = DEFAULT_HOLDOUT if options.holdout is None else options.holdout
+    return Split.new(share, options.split_by, bits.child(Stream.SPLIT))
+
+
+def _check_sides(selection: RowSelection) -> None:
+    """A hold-out must leave some rows on both sides."""
+    for held in (selection.n_held_out, selection.n_reference):
+        if not 0 < held < selection.n_rows:
+            raise ReferenceDataError(
+                f"the hold-out has {held} of {selection.n_rows} rows; both sides need some.",
+                "Use a larger table or another holdout=..., give a public table, or state a known distribution.",
+            )
+
+
+def _reference_rows(
+    source: RowSource[Any],
+    rows: Rows[Any],
+    selection: RowSelection,
+    options: ReleaseOptions,
+    names: tuple[str, ...],
+    declared: Schema,
+) -> tuple[CountableRows | None, Table | None]:
+    """What a private reference is learned from, or the table that others are fitted on."""
+    if options.spec.source == "private":
+        return rows.countable(selection), None
+    if options.public is not None:
+        return None, read_table(options.public)
+    if options.spec.source == "nothing":
+        return None, None
+    reference = rows.gather(selection)
+    refuse_free_text(reference, names, declared, options.keep)
+    return None, reference
+
+
+def _origin(source: RowSource[Any], options: ReleaseOptions, selection: RowSelection) -> Origin:
+    """Where the reference comes from."""
+    if options.public is not None:
+        return Origin("public", 0, selection.n_released)
+    kinds = {"private": "private", "nothing": "known", "groups": "groups", "rows": "holdout"}
+    kind: Any = kinds[options.spec.source]
+    if source.releases_later and kind in ("groups", "holdout"):
+        return Origin("fit")
+    by = None if selection.split is None else selection.split.by
+    return Origin(kind, selection.n_held_out, selection.n_released, by, selection.n_reference)

@@ -1,0 +1,272 @@
+"""`privatize` and `privatize_file`: thin callers of the one path in `dipriv.release.plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+
+from dipriv._base.progress import Progress, no_progress
+from dipriv._random.bits import Seed
+from dipriv._tables import frames
+from dipriv._tables.fitted_columns import infer
+from dipriv.errors import InputError
+from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
+from dipriv.release.plan import prepare
+from dipriv.release.result import Release
+from dipriv.schema import Schema
+from dipriv.sources import open_source
+from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import RowSource
+
+if TYPE_CHECKING:
+    from dipriv._sinks import FileSink, FolderSink
+    from dipriv.ledger import Ledger
+    from dipriv.sources.stream import ReleasedBatches
+
+Frame = TypeVar("Frame")
+
+
+class LazyQuery(Protocol):
+    """A lazy polars query, as type checkers distinguish it from a dataframe."""
+
+    def sink_parquet(self, *args: Any, **options: Any) -> Any: ...
+
+
+@overload
+def privatize(
+    data: str | Path | LazyQuery | Callable[[], Any],
+    epsilon: float,
+    *,
+    progress: bool | Progress = ...,
+    **options: Unpack[OptionTypes],
+) -> Release[ReleasedBatches]: ...
+@overload
+def privatize(
+    data: Frame, epsilon: float, *, progress: bool | Progress = ..., **options: Unpack[OptionTypes]
+) -> Release[Frame]: ...
+def privatize(
+    data: Any,
+    epsilon: float,
+    *,
+    reference: ReferenceLike = None,
+    kernel: KernelLike = "optimal",
+    schema: SchemaLike = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    holdout: float | None = None,
+    split: Split | None = None,
+    public: Any = None,
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
+    target: str | None = None,
+    reference_share: float | None = None,
+    strict: bool = False,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    seed: Seed = None,
+    progress: bool | Progress = False,
+) -> Release[Any]:
+    """Release a table row by row under ε-differential privacy.
+
+    Parameters
+    ----------
+    data : pandas, polars or pyarrow table, or two-dimensional numpy array; or rows that are read in several passes: the
+        path of a file (CSV, TSV, Parquet, Arrow) or of a folder or pattern of Parquet files, a polars LazyFrame, a
+        pyarrow Dataset, a function that returns a fresh iterator of Arrow record batches each time, or a Spark
+        DataFrame. These must give the same rows in the same order each time.
+    epsilon : total privacy budget of a row, over all its columns; of all rows of a privacy unit with `unit`.
+    reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
+        "holdout" (the paper's: empirical distribution of a random hold-out that is not released, nor protected) or a
+        specification from `dipriv.references`. By default the empirical distribution of `public` if that is given, else
+        "private".
+    kernel : "optimal" (the noise that keeps the most of each row at this ε) or "laplace" (the paper's), or
+        `Optimal(weights, costs)` or `Laplace(shares)` from `dipriv.kernels` to weigh the columns.
+    schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
+    columns, drop : the columns to privatize and release, or those to leave out; by default all that are not in `keep`.
+    keep : columns that pass through unchanged and unprotected, such as row numbers.
+    holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release. Given
+        with a private reference, that is learned from the hold-out with all of ε, and the other rows are released.
+    public : a public table with the same columns; the reference is fitted on it and every row is released.
+    unit, rows_per_unit : privacy unit: the column that identifies the person (or other entity) a row belongs to; all
+        rows of a unit share ε. Contribution bounding: at most `rows_per_unit` (10) rows per unit are released, picked
+        at random. The column itself is not released unless it is kept.
+    target : a column of interest: what others say about it is kept best by a private reference.
+    reference_share : the part of ε that a private reference is learned with.
+    strict : refuse text columns whose labels are not declared in the schema.
+    ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
+        against the data set's budget before anything is released, and holds out the same rows as every other release.
+    seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
+    progress : show a progress bar on the terminal; or a function, called with what is being done, how much of it is
+        done, and how much there is (or None).
+
+    Returns
+    -------
+    Release : `data` in the library and dtypes of the input, the guarantee, and what each column was taken as. Of rows
+        that are read in passes, `data` is `ReleasedBatches`; of a Spark DataFrame, a lazy DataFrame.
+
+    Raises
+    ------
+    InputError : options do not fit each other or the table, or an option would have no effect.
+    SchemaError : the schema contradicts the table, or a column is free text.
+    ReferenceDataError : the reference rows do not suffice.
+    BudgetError, DisclosureError, LedgerError : the ledger refuses the release.
+    SourceChangedError, StorageError : rows cannot be read, or are not the same in every pass.
+
+    Warns
+    -----
+    PrivacyWarning : for a seed, for columns in `keep`, and for ε beyond 10.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": range(20, 70), "smokes": [True, False] * 25})
+    >>> release = privatize(table, epsilon=1.0)
+    >>> list(release.data.columns), release.guarantee.epsilon
+    (['age', 'smokes'], 1.0)
+    """
+    options = ReleaseOptions(
+        epsilon,
+        reference=reference,
+        kernel=kernel,
+        schema=schema,
+        columns=columns,
+        drop=drop,
+        keep=keep,
+        holdout=holdout,
+        split=split,
+        public=public,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        target=target,
+        reference_share=reference_share,
+        strict=strict,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    )
+    options.warn()
+    with shown(progress) as report:
+        return prepare(open_source(data), options, report).run()
+
+
+def privatize_file(
+    source: Any,
+    output: str | Path,
+    epsilon: float,
+    *,
+    format: str | None = None,
+    force: bool = False,
+    escape_formulas: bool = False,
+    sample: bool = False,
+    progress: bool | Progress = False,
+    **options: Unpack[OptionTypes],
+) -> Release[Any]:
+    """Release a file into another, which appears whole or not at all, with OUTPUT.dipriv.json beside it.
+
+    Parameters
+    ----------
+    source : a CSV, TSV, Parquet or Arrow file, or "-" for the standard input; or data as for `dipriv.privatize`.
+    output : a file whose name ends in its format, or "-" for the standard output; a folder for Spark.
+    epsilon, options : as for `dipriv.privatize`.
+    format : the format of pipes and of files whose name does not end in one.
+    force : replace `output` if it exists.
+    escape_formulas : in text files, put ' before texts that a spreadsheet would run.
+    sample : keep matching rows of table and release in `release.written.sample`, for a report: private.
+    progress : as for `dipriv.privatize`.
+
+    Returns
+    -------
+    Release : `written` says where the rows are.
+
+    Raises
+    ------
+    InputError, SchemaError, ReferenceDataError, BudgetError, DisclosureError, LedgerError, SourceChangedError,
+    StorageError : as for `dipriv.privatize`, and if the output cannot be written.
+    """
+    from dipriv._sinks import FileSink, FolderSink
+    from dipriv.sources.files import File
+    from dipriv.sources.stream import open_file
+
+    checked = ReleaseOptions(epsilon, **options)
+    checked.warn()
+    if isinstance(source, str | Path) and str(source) != "-" and Path(source).resolve() == Path(output).resolve():
+        raise InputError(f"source and output are the same file, {output}.", "Give the output a name of its own.")
+    is_file = isinstance(source, str | Path) and (str(source) == "-" or Path(source).is_file() or format is not None)
+    rows = open_file(File.at(source, format)) if is_file else open_source(source)
+    sink: FileSink | FolderSink
+    if rows.writes_folder:
+        sink = FolderSink.at(output, force=force, escape_formulas=escape_formulas)
+    else:
+        sink = FileSink.at(output, format, force=force, escape_formulas=escape_formulas)
+    return release_file(rows, sink, checked, sample=sample, progress=progress)
+
+
+def release_file(
+    source: RowSource[Any],
+    sink: FileSink | FolderSink,
+    options: ReleaseOptions,
+    *,
+    sample: bool = False,
+    progress: bool | Progress = False,
+) -> Release[Any]:
+    """Release a source into a sink."""
+    from dipriv.release.writing import deliver
+
+    with shown(progress) as report:
+        plan = prepare(source, options, report, sample=sample)
+        try:
+            sink.check(plan.output_schema)
+        except BaseException:
+            plan.close()
+            raise
+        with sink:
+            release = plan.run(sink.name)
+            return replace(release, written=deliver(release, sink, sample=sample))
+
+
+def infer_schema(data: Any) -> Schema:
+    """What each column looks like to dipriv, read from these rows: a draft to edit and then declare.
+
+    A schema that is inferred from private rows and then declared is assumed public; use it on public or
+    reference rows, or as a draft.
+
+    Parameters
+    ----------
+    data : pandas, polars or pyarrow table, or two-dimensional numpy array.
+
+    Returns
+    -------
+    Schema : a kind for each column.
+
+    Raises
+    ------
+    InputError, SchemaError : the table has columns that dipriv does not take.
+    """
+    table = frames.read(data)
+    return infer(table, table.names)
+
+
+@contextmanager
+def shown(progress: bool | Progress) -> Iterator[Progress]:
+    """The callback that `progress` asks for: none, a bar on the terminal, or the caller's own."""
+    if not isinstance(progress, bool):
+        yield progress
+        return
+    if not progress:
+        yield no_progress
+        return
+    from rich.progress import Progress as Bar
+
+    with Bar(transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: float, total: float | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield report

@@ -1,0 +1,216 @@
+"""The result of a release: a publishable part, and the secrets as a separate object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import Mask
+from dipriv.errors import InputError
+from dipriv.guarantee import Guarantee
+from dipriv.release.accounting import Receipt
+from dipriv.release.fidelity import expected_fidelity
+from dipriv.schema import Schema
+from dipriv.sources.protocol import ReleaseJob
+from dipriv.sources.spark import is_spark_frame
+
+if TYPE_CHECKING:
+    from dipriv.release.fitting import FittedMechanism
+    from dipriv.sources.holdout import Split
+    from dipriv.sources.protocol import RowSelection
+
+Data = TypeVar("Data")
+
+
+def is_lazy(data: object) -> bool:
+    """Whether rows are computed later by a job that reports it: a Spark DataFrame, or a job for later tables."""
+    return is_spark_frame(data) or isinstance(data, ReleaseJob)
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows were read, held out, dropped by contribution bounding, and released."""
+
+    read: int
+    held_out: int = 0
+    dropped: int = 0
+    released: int = 0
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file or folder that released rows were written to."""
+
+    path: Path | None
+    """None for the standard output."""
+    formulas: dict[str, int] = field(default_factory=dict)
+    """How many released texts of a column a spreadsheet would take for formulas; a fact about the release."""
+    escaped: bool = False
+    """Whether these have an apostrophe before them."""
+    sample: tuple[pa.Table, pa.Table] | None = field(default=None, repr=False)
+    """Matching rows of the private table and of the release, for a report: private, and in no pickle or copy."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"sample": None}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleaseSecrets:
+    """What must not be published: the split's key, who was released, the fitted mechanism with its reference.
+
+    Its repr shows no content. It is pickled or copied only on request: `pickle.dumps(secrets.picklable())`.
+    """
+
+    split: Split | None
+    """The hold-out's fixed assignment, to be used again for any further release of the same table."""
+    mechanism: FittedMechanism
+    _selection: RowSelection
+    _may_be_pickled: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """What each column was taken as, with levels and atoms that were read from reference rows."""
+        return self.mechanism.schema
+
+    @property
+    def released(self) -> Mask:
+        """Marks the rows of an input in memory that were released."""
+        selection = self._selection
+        held = np.zeros(selection.n_rows, dtype=bool) if selection.held_out is None else selection.held_out
+        if selection.split is not None and selection.held_out is None:
+            raise InputError("which rows were released is not known here.", "Release a table in memory.")
+        return ~held if selection.within_bound is None else ~held & selection.within_bound
+
+    @property
+    def row_positions(self) -> NDArray[np.intp]:
+        """The positions in the input of the released rows."""
+        return np.flatnonzero(self.released)
+
+    def picklable(self) -> ReleaseSecrets:
+        """The same secrets in an object that can be pickled; the pickle contains the secrets."""
+        return ReleaseSecrets(self.split, self.mechanism, self._selection, _may_be_pickled=True)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self._may_be_pickled:
+            raise TypeError("secrets of a release are pickled or copied only on request: secrets.picklable()")
+        return super().__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        return "ReleaseSecrets(not shown)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Generic[Data]):
+    """A released table and what is guaranteed about it: all of it may be published, but for `secrets`.
+
+    A pickle or a copy has no secrets.
+
+    Attributes
+    ----------
+    data : the released rows, in the type of the table that was given; `ReleasedBatches` for files, streams and lazy
+        queries, a lazy DataFrame for Spark.
+    guarantee : what is guaranteed, and to whom.
+    schema : what each column was taken as.
+    row_counts : how many rows were read, held out, dropped and released.
+    declared : the columns whose kinds were declared.
+    dataset : the name of the data set in the ledger, if there is one.
+    written : where the rows were written, if they were.
+    """
+
+    data: Data
+    guarantee: Guarantee
+    schema: Schema
+    row_counts: RowCounts
+    declared: tuple[str, ...] = ()
+    dataset: str | None = None
+    _secrets: ReleaseSecrets | None = field(default=None)
+    written: Written | None = None
+    _receipt: Receipt | None = field(default=None)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was reserved for this release."""
+        return Receipt(self.guarantee.epsilon) if self._receipt is None else self._receipt
+
+    def _settle(self) -> None:
+        """Commit the release in the ledger if its rows exist; rows that are computed later commit it themselves.
+
+        Raises
+        ------
+        LedgerError : the database failed.
+        """
+        if self._receipt is None or is_lazy(self.data):
+            return
+        data: Any = self.data
+        if hasattr(data, "notify"):  # rows that are made while they are read
+            data.notify(self._receipt.commit, self._receipt.fail)
+        else:
+            self._receipt.commit(self.n_rows)
+
+    def commit(self) -> None:
+        """Say in the ledger that the rows are written: for a Spark DataFrame that was written without `write`."""
+        self.receipt.commit(self.n_rows)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are released."""
+        return self.row_counts.released
+
+    @property
+    def secrets(self) -> ReleaseSecrets:
+        """The split, the fitted mechanism, and which rows were released: not for publication.
+
+        Raises
+        ------
+        InputError : this is a copy or was pickled.
+        """
+        if self._secrets is None:
+            raise InputError("this release was pickled or copied, and has no secrets.", "Use the original.")
+        return self._secrets
+
+    @cached_property
+    def fidelity(self) -> dict[str, float]:
+        """{column: expected correlation of released with true values}, from reference and kernel alone.
+
+        For categories it is agreement beyond chance, Cohen's kappa. It does not depend on the released rows and may be
+        published with them: analysts need it to correct attenuation (docs/guide.md).
+        """
+        return {} if self._secrets is None else expected_fidelity(self._secrets.mechanism)
+
+    def write(
+        self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False
+    ) -> Written:
+        """Write the released rows, and the guarantee beside them as PATH.dipriv.json: whole or not at all.
+
+        Parameters
+        ----------
+        path : a file whose name ends in its format; for Spark a folder.
+        force : replace an existing file.
+        format : the format, if the name does not end in one.
+        escape_formulas : in text files, put ' before texts that a spreadsheet would run.
+
+        Returns
+        -------
+        Written : the path, and how many texts a spreadsheet would take for formulas.
+
+        Raises
+        ------
+        InputError : the file exists, or its format cannot represent the columns.
+        StorageError : the file cannot be written.
+        """
+        from dipriv.release.writing import write_release
+
+        return write_release(self, path, force=force, format=format, escape_formulas=escape_formulas)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt")}
+        return kept | {"fidelity": self.fidelity, "_secrets": None, "_receipt": None}
+
+    def __repr__(self) -> str:
+        return f"Release({self.n_rows} rows, {len(self.schema)} columns, epsilon={self.guarantee.epsilon:g})"

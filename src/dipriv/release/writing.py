@@ -1,0 +1,120 @@
+"""Write released rows of any source to a file or a folder, with the guarantee beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dipriv._sinks import FileSink, FolderSink
+from dipriv._tables import frames
+from dipriv.errors import InputError
+from dipriv.guarantee.sidecar import Sidecar
+from dipriv.release.result import Release, Written
+from dipriv.sources.spark import is_spark_frame
+from dipriv.sources.stream import ReleasedBatches
+
+SAMPLE_ROWS = 200_000
+"""How many matching rows of table and release are kept for a report, at most about."""
+
+
+def write_release(
+    release: Release[Any], path: str | Path, *, force: bool, format: str | None, escape_formulas: bool
+) -> Written:
+    """Write a release that was made; see `Release.write`."""
+    sink: FileSink | FolderSink
+    if is_spark_frame(release.data):
+        if format is not None:
+            raise InputError("format has no meaning for a folder of Parquet files.", "Leave it out.")
+        sink = FolderSink.at(path, force=force, escape_formulas=escape_formulas)
+    else:
+        sink = FileSink.at(path, format, force=force, escape_formulas=escape_formulas)
+        sink.check(release.data.schema if isinstance(release.data, ReleasedBatches) else _as_arrow(release.data).schema)
+    with sink:
+        return deliver(release, sink)
+
+
+def deliver(release: Release[Any], sink: FileSink | FolderSink, *, sample: bool = False) -> Written:
+    """Write the rows into an open sink, commit it with its sidecar, then commit the release in the ledger."""
+    receipt = release.receipt
+    with receipt.failing():
+        written = _into_folder(release, sink) if isinstance(sink, FolderSink) else _into_file(release, sink, sample)
+        receipt.commit(release.n_rows)
+    return written
+
+
+def _into_folder(release: Release[Any], sink: FolderSink) -> Written:
+    from dipriv.sources.spark.frame import worker_errors
+
+    with worker_errors():
+        release.data.write.option("compression", "zstd").parquet(f"file://{sink.part}")
+    sink.check_written(release.n_rows)
+    sink.commit(sidecar_text(release))
+    return Written(sink.path)
+
+
+def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:
+    rate = min(1.0, SAMPLE_ROWS / max(1, release.n_rows))
+    picks = np.random.default_rng(0)
+    before: list[pa.Table] = []
+    after: list[pa.Table] = []
+    if isinstance(release.data, ReleasedBatches):
+        for private, released in release.data.pairs():
+            _write(sink, released)
+            if sample:
+                picked = pa.array(picks.random(private.rows) < rate)
+                before.append(private.selected_rows().select(released.column_names).filter(picked))
+                after.append(released.filter(picked))
+    else:
+        _write(sink, _as_arrow(release.data))
+    formulas = dict(sink.formulas)
+    sink.commit(sidecar_text(release, formulas, sink.escape_formulas))
+    pair = (pa.concat_tables(before), pa.concat_tables(after)) if before else None
+    return Written(sink.path, formulas, sink.escape_formulas, pair)
+
+
+def _as_arrow(data: Any) -> pa.Table:
+    """A dataframe as an Arrow table; refuses columns that Arrow has no type for."""
+    table = frames.read(data)
+    found = pa.Table.from_batches([table.batch()])
+    if lost := [name for name in table.names if name not in found.column_names]:
+        raise InputError(
+            f"column {lost[0]!r} has no Arrow type, and cannot be written.",
+            "Convert it before the release, or write release.data yourself.",
+        )
+    return found
+
+
+def _write(sink: FileSink, table: pa.Table) -> None:
+    for batch in table.to_batches():
+        sink.write(batch)
+
+
+def sidecar_of(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> Sidecar:
+    """What the file beside an output says: nothing private is in it."""
+    return Sidecar(
+        release.guarantee,
+        rows_read=release.row_counts.read,
+        rows_dropped=release.row_counts.dropped,
+        rows_released=release.row_counts.released,
+        columns=column_kinds(release),
+        fidelity=release.fidelity,
+        dataset=release.dataset,
+        formulas=formulas or {},
+        formulas_escaped=escaped,
+    )
+
+
+def sidecar_text(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> str:
+    """The content of the file beside an output."""
+    return json.dumps(sidecar_of(release, formulas, escaped).to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+def column_kinds(release: Release[Any]) -> dict[str, str]:
+    """{column: what it was taken as}."""
+    return {
+        name: kind.name + (" (declared)" if name in release.declared else "") for name, kind in release.schema.items()
+    }

@@ -1,0 +1,69 @@
+"""Rows that can be read again and again, always the same ones: in memory, files, streams, Spark.
+
+A new source is a module that registers itself with `row_source` (see `dipriv.sources.protocol`). The sources registered
+here load their modules when they are first used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+
+from dipriv._tables import frames
+from dipriv._tables.frames import Table
+from dipriv.sources import spark
+from dipriv.sources.in_memory import TableSource
+from dipriv.sources.protocol import RowSource, registered_source, row_source
+
+__all__ = ["RowSource", "open_source", "read_table", "row_source"]
+
+
+def open_source(thing: Any) -> RowSource[Any]:
+    """The source that a table, a path, a query, a function or a Spark DataFrame is."""
+    return registered_source(thing) or TableSource.open(thing)
+
+
+def read_table(thing: Any) -> Table:
+    """A table in memory: a dataframe, a file by its path, or a Spark DataFrame, which is brought to the driver."""
+    if isinstance(thing, Table):
+        return thing
+    if is_path(thing):
+        from dipriv.sources.files import File
+
+        return frames.read(File.at(thing).read())
+    return frames.read(spark.collect(thing) if spark.is_spark_frame(thing) else thing)
+
+
+def is_path(thing: object) -> bool:
+    """Whether this names a file or files."""
+    return isinstance(thing, str | Path)
+
+
+@row_source(lambda thing: callable(thing) and not isinstance(thing, type))
+def _function(function: Any) -> RowSource[Any]:
+    from dipriv.sources.stream import open_function
+
+    return open_function(function)
+
+
+@row_source(lambda thing: type(thing).__module__ == "pyarrow._dataset")
+def _dataset(data: Any) -> RowSource[Any]:
+    from dipriv.sources.stream import open_dataset
+
+    return open_dataset(data)
+
+
+@row_source(nw.dependencies.is_polars_lazyframe)
+def _lazy_frame(frame: Any) -> RowSource[Any]:
+    from dipriv.sources.stream import open_lazy_frame
+
+    return open_lazy_frame(frame)
+
+
+@row_source(is_path)
+def _path(path: str | Path) -> RowSource[Any]:
+    from dipriv.sources.stream import open_path
+
+    return open_path(path)

@@ -1,0 +1,64 @@
+"""Errors while rows are read, by kind and place: messages of Arrow and of the system may hold cells."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from dipriv.errors import DiprivError, InputError, StorageError
+
+BLOCK_BYTES = 1 << 24
+"""Of a CSV file, read at once: a row must fit."""
+
+
+class CellTypeError(Exception):
+    """A CSV cell does not fit its column's type."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+@contextmanager
+def translate_errors(
+    name: str,
+    kinds: tuple[type[Exception], ...] = (Exception,),
+    remedy: str = "Repair the file, or say its format with --format.",
+) -> Iterator[None]:
+    """Turn errors of Arrow, of the system and of these kinds into errors of dipriv that show no cell.
+
+    Types that other packages registered with Arrow may raise anything, so by default every error is translated.
+    """
+    try:
+        yield
+    except (DiprivError, CellTypeError):
+        raise
+    except MemoryError:
+        raise StorageError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None
+    except OSError as error:
+        if error.errno:
+            raise StorageError(
+                f"{name}: {os.strerror(error.errno)}.", "Check the file, its folder and the space on the disk."
+            ) from None
+        raise InputError(f"{name}: {_plain(str(error))}.", remedy) from None
+    except (pa.ArrowException, UnicodeError, *kinds) as error:
+        raise InputError(f"{name}: {_plain(str(error))}.", remedy) from None
+
+
+def _plain(text: str) -> str:
+    """What went wrong, by kind and place: the original message may hold cells."""
+    if re.search(r"utf-?8", text, re.IGNORECASE):
+        return "it is not in UTF-8"
+    if re.search(r"parquet|magic|footer|thrift", text, re.IGNORECASE):
+        return "it is not a whole Parquet file"
+    if re.search(r"straddling", text):
+        return f"a row is longer than {BLOCK_BYTES >> 20} MB, or a quote is never closed"
+    if re.search(r"Empty CSV", text):
+        return "it is empty"
+    if re.search(r"compressed|decompress|gzip|zlib|zstd|lz4|bz2|inflate", text, re.IGNORECASE):
+        return "its compressed data is damaged"
+    return "it cannot be read as a table of this format"

@@ -1,0 +1,138 @@
+"""CSV and TSV: types are inferred from the first block and widened where later cells do not fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from dipriv.errors import InputError
+from dipriv.sources._errors import BLOCK_BYTES, CellTypeError
+from dipriv.sources._formats.registry import TableFile, file_format
+from dipriv.sources._untrusted import check_width
+
+_FIRST_LINE = re.compile(rb"""(?:[^"\r\n]++|"[^"]*+")*+""")
+
+
+@dataclass(frozen=True)
+class DelimitedText:
+    """Text files with one separator; the first line holds the names of the columns."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    separator: str
+    is_text: bool = True
+
+    def schema(self, file: TableFile, types: Mapping[str, pa.DataType]) -> pa.Schema:
+        check_width(file.name, self._separators(file) + 1)
+        with self._translated(file), file.open() as stream:
+            found = self._reader(stream, types, None).schema
+        _check_header(file.name, found.names)
+        if odd := [column.name for column in found if pa.types.is_binary(column.type)]:
+            raise _not_utf8(file.name, odd[0]) from None
+        return found
+
+    def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        types = {column.name: column.type for column in schema}
+        with self._translated(file), file.open() as stream:
+            yield from self._reader(stream, types, names)
+
+    def n_rows(self, file: TableFile) -> int | None:
+        return None
+
+    def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True) -> Any:
+        options = pacsv.WriteOptions(include_header=header, delimiter=self.separator)
+        return pacsv.CSVWriter(stream, schema, write_options=options)
+
+    def _separators(self, file: TableFile) -> int:
+        """How many there are in the first line, before Arrow makes a column for each."""
+        with file.open() as stream:
+            block = stream.read(BLOCK_BYTES).lstrip(b"\r\n")
+        found = _FIRST_LINE.match(block)
+        return found[0].count(self.separator.encode()) if found else 0
+
+    def _reader(
+        self, stream: Any, types: Mapping[str, pa.DataType], names: Sequence[str] | None, *, threads: bool = True
+    ) -> Any:
+        return pacsv.open_csv(
+            stream,
+            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads),
+            parse_options=pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(column_types=dict(types), include_columns=names),
+        )
+
+    def _translated(self, file: TableFile) -> _TranslatedErrors:
+        return _TranslatedErrors(self, file)
+
+    def ragged(self, file: TableFile) -> InputError:
+        """Where the first row with too many or too few columns is: read again on one thread, which counts rows."""
+        where, counts = "a row", "another width"
+        try:
+            with file.open() as stream:
+                for _ in self._reader(stream, {}, None, threads=False):
+                    pass
+        except pa.ArrowInvalid as error:
+            if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error)):
+                where, counts = f"row {found[1]}", f"{found[3]} columns, not {found[2]}"
+        return InputError(
+            f"{file.name}: {where} has {counts}.", "Repair the row, or quote cells that hold the separator."
+        )
+
+
+@dataclass(frozen=True)
+class _TranslatedErrors:
+    """Arrow tells only by the text of an error which cell or row it could not read."""
+
+    format: DelimitedText
+    file: TableFile
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if not isinstance(error, pa.ArrowInvalid):
+            return
+        text = str(error)
+        if "UTF8" not in text and (found := re.search(r"In CSV column #(\d+)", text)):
+            raise CellTypeError(int(found[1])) from None
+        if re.search(r"Expected \d+ columns", text):
+            raise self.format.ragged(self.file) from None
+
+
+def _not_utf8(file_name: str, column: str) -> InputError:
+    return InputError(
+        f"{file_name}: column {column!r} is not in UTF-8.",
+        "Convert the file: iconv -f latin1 -t utf8 OLD > NEW (if it is in Latin-1).",
+    )
+
+
+def _check_header(name: str, columns: list[str]) -> None:
+    """The first line holds names of columns: a person's row there would be published, and in messages, too."""
+    if len(columns) == 1 and re.search(r"[;|\t]", columns[0]):
+        raise InputError(
+            f"{name}: the first line has one column, with another separator in it.",
+            "Separate the cells by commas, or by tabs in a .tsv file.",
+        )
+    if any(not column.strip() or _is_number(column) for column in columns):
+        raise InputError(
+            f"{name}: the first line has numbers or nothing where names of columns should be.",
+            "Put a line with the columns' names on top of the file.",
+        )
+    if len(set(columns)) < len(columns):
+        raise InputError(f"{name}: two columns have the same name.", "Rename one of them.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+file_format(DelimitedText("csv", (".csv",), ","))
+file_format(DelimitedText("tsv", (".tsv", ".tab"), "\t"))

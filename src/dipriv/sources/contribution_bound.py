@@ -1,0 +1,65 @@
+"""Privacy units and contribution bounding: all rows of a unit (a person, a household) share ε.
+
+With at most K rows per unit and ε/K a row, the rows of one unit together are ε-private (basic composition). Which K
+rows of a unit are kept is decided by a keyed hash of their positions: by nothing that the rows contain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import Mask
+from dipriv._random.bits import Bits
+from dipriv._random.streams import Stream
+from dipriv._tables.frames import Table
+from dipriv.errors import InputError
+from dipriv.sources.holdout import Split
+
+
+@dataclass(frozen=True)
+class ContributionBound:
+    """The column that identifies the person (or other entity) a row belongs to, and the contribution bound.
+
+    >>> ContributionBound("person", 4).row_epsilon(1.0) * 4 <= 1.0
+    True
+    """
+
+    column: str
+    max_rows: int = 10
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or not 1 <= self.max_rows <= 1_000_000:
+            raise InputError(
+                f"rows_per_unit={self.max_rows!r} is not a whole number from 1 to 1,000,000.",
+                "Give the largest number of rows of one unit that are released.",
+            )
+
+    def row_epsilon(self, epsilon: float) -> float:
+        """The budget of one row: K of them add up to no more than ε."""
+        return epsilon if self.max_rows == 1 else math.nextafter(epsilon / self.max_rows, 0.0)
+
+    def describe(self) -> str:
+        return f"the rows of one {self.column!r} (at most {self.max_rows})"
+
+    def kept(self, keys: NDArray[np.uint64], scores: NDArray[np.uint64]) -> Mask:
+        """True for the rows of each key with the lowest scores, at most `max_rows` of them."""
+        order = np.lexsort((scores, keys))
+        ordered = keys[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        sizes = np.diff(np.append(starts, len(keys)))
+        rank = np.arange(len(keys)) - np.repeat(starts, sizes)
+        kept = np.empty(len(keys), dtype=bool)
+        kept[order] = rank < self.max_rows
+        return kept
+
+
+def unit_keys(
+    unit: ContributionBound, table: Table, bits: Bits, first: int = 0
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """A keyed number for each row's unit, and one for the row itself."""
+    keys = Split.new(by=unit.column, bits=bits.child(Stream.PERSONS)).scores(table)
+    return keys, Split.new(bits=bits.child(Stream.ROWS_OF_PERSONS)).scores(table, first)

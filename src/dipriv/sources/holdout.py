@@ -1,0 +1,250 @@
+"""Which rows are held out: a keyed hash of each row's position or key, fixed once assigned.
+
+A shuffle would move rows between the sides whenever the table grows; here a row's side depends on the split's
+secret key and on the row's own position (or its value in a key column), so appended rows disturb nobody, and a
+second release of the same table reuses the same split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import Mask
+from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
+from dipriv._random.bits import Bits, Draws, source
+from dipriv._random.streams import SplitLane
+from dipriv._tables.arrow import distinct_labels, group_codes
+from dipriv._tables.frames import Table, check_names
+from dipriv.errors import InputError, ReferenceDataError
+
+_KEY_BYTES = 32
+_MAX_VALUE = 10**15
+_MAX_FILE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """A fixed, secret assignment of rows to hold-out and release.
+
+    Parameters
+    ----------
+    holdout : the share of rows that are held out, between 0 and 1.
+    key : the secret key, 32 bytes; `Split.new` draws one.
+    by : the column whose value decides the side, so that rows of one person stay together; by default the position.
+
+    Raises
+    ------
+    InputError : the share or the key cannot be used.
+
+    Examples
+    --------
+    >>> Split.new(0.25)
+    Split(holdout=0.25, by=None)
+    """
+
+    holdout: float
+    key: bytes = field(repr=False)
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        check_holdout(self.holdout)
+        if len(self.key) != _KEY_BYTES:
+            raise InputError(f"the split's key has {len(self.key)} bytes, not {_KEY_BYTES}.", "Use Split.new().")
+
+    @classmethod
+    def new(cls, holdout: float = 0.25, by: str | None = None, bits: Bits | None = None) -> Split:
+        """A new split with a fresh key.
+
+        Parameters
+        ----------
+        holdout, by : as for `Split`.
+        bits : the source of the key; by default secure randomness.
+
+        Returns
+        -------
+        The split.
+
+        Raises
+        ------
+        InputError : the share is not between 0 and 1.
+        """
+        words = (bits or source(None)).words(_KEY_BYTES // 8)
+        return cls(check_holdout(holdout), words.astype("<u8").tobytes(), by)
+
+    def held_out(self, table: Table, first: int = 0) -> Mask:
+        """Mark the rows that are held out.
+
+        Parameters
+        ----------
+        table : the rows.
+        first : the position of the table's first row in a stream.
+
+        Returns
+        -------
+        True for each row that is held out.
+
+        Raises
+        ------
+        InputError : the column `by` is absent or has nulls.
+        """
+        limit = np.uint64(round(self.holdout * 2**64))
+        if self.by is not None:
+            return self.scores(table) < limit
+        held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
+        for start in range(0, table.rows, size):
+            piece = held[start : start + size]
+            np.less(Draws(self._bits, first + start, len(piece)).words(), limit, out=piece)
+        return held
+
+    def scores(self, table: Table, first: int = 0) -> NDArray[np.uint64]:
+        """A uniform 64-bit number for each row, a pseudorandom function of its position or key.
+
+        Parameters
+        ----------
+        table, first : as for `held_out`.
+
+        Returns
+        -------
+        The numbers.
+
+        Raises
+        ------
+        InputError : the column `by` is absent or has nulls.
+        """
+        if self.by is None:
+            return Draws(self._bits, first, table.rows).words()
+        check_names([self.by], table.names, "the split")
+        array = table.array(self.by)
+        if array.null_count:
+            raise InputError(
+                f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
+            )
+        return self._of_values(array)
+
+    def save(self, path: str | Path) -> None:
+        """Write the split, secret key included, readable by the owner only.
+
+        Parameters
+        ----------
+        path : of the file; an existing one is replaced.
+
+        Raises
+        ------
+        StorageError : the file cannot be written.
+        """
+        text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by})
+        write_atomic(Path(path), text.encode(), OWNER_ONLY)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Split:
+        """Read a split that `save` wrote.
+
+        Parameters
+        ----------
+        path : of the file.
+
+        Returns
+        -------
+        The split.
+
+        Raises
+        ------
+        InputError : the file is not a saved split.
+        OSError : the file cannot be read.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                plain = json.loads(file.read(_MAX_FILE))
+            return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
+
+    @property
+    def _bits(self) -> Bits:
+        return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
+
+    def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
+        """A score for each key, the same however it is stored: 7, 7.0 and "7" are one person."""
+        if pa.types.is_dictionary(array.type):
+            scores = self._of_values(array.dictionary)
+            return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
+        whole, numbers = _whole_numbers(array)
+        scores = np.empty(len(array), dtype=np.uint64)
+        scores[whole] = self._bits.blocks_at(SplitLane.KEYS, numbers[whole])[:, 0]
+        if not whole.all():
+            texts = [_written(value) for value in array.filter(pa.array(~whole)).to_pylist()]
+            digests = [hashlib.blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts]
+            scores[~whole] = np.frombuffer(b"".join(digests), dtype="<u8")
+        return scores
+
+
+def _written(key: Any) -> str:
+    """A key as text: whole numbers without a point, however large."""
+    return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
+
+
+def _whole_numbers(array: pa.Array) -> tuple[Mask, NDArray[np.int64]]:
+    """Which keys are whole numbers, as numbers or written in digits, and these numbers."""
+    kind = array.type
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        values = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return (values > -_MAX_VALUE) & (values < _MAX_VALUE), values
+    if pa.types.is_floating(kind):
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        whole = (np.abs(values) < _MAX_VALUE) & (values == np.floor(values))
+        return whole, np.where(whole, values, 0).astype(np.int64)
+    texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) or kind == pa.uint64() else array
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return np.zeros(len(array), dtype=bool), np.zeros(len(array), dtype=np.int64)
+    digits = pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,14})$")
+    numbers = pc.if_else(digits, texts, "0").cast(pa.int64())
+    return digits.to_numpy(zero_copy_only=False), numbers.to_numpy(zero_copy_only=False)
+
+
+@dataclass(frozen=True)
+class GroupHoldout:
+    """The hold-out of a reference per group: `first` rows of each value of column `by` (appendix S4)."""
+
+    by: str
+    first: int
+    pick: str
+
+    def held_out(self, table: Table, split: Split) -> Mask:
+        """True for the rows of each group that its reference is fitted on."""
+        check_names([self.by], table.names, "by")
+        table.column(self.by)  # refuses nested and other types that cannot be compared
+        array = table.array(self.by)
+        if array.null_count:
+            raise InputError(f"column {self.by!r} has nulls.", "Give every row a group, or leave these rows out.")
+        codes = group_codes(array, distinct_labels(array))
+        sizes = np.bincount(codes)
+        if sizes.min() <= self.first:
+            raise ReferenceDataError(
+                f"{int((sizes <= self.first).sum())} of {len(sizes)} groups in column {self.by!r} have "
+                f"{self.first} or fewer rows; each needs at least {self.first + 1}.",
+                "Lower `first`, leave these groups out, or use one reference for all rows.",
+            )
+        positions = np.arange(table.rows)
+        priority = split.scores(table) if self.pick == "random" else positions
+        order = np.lexsort((priority, codes))
+        rank = np.empty(table.rows, dtype=np.intp)
+        rank[order] = positions - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rank < self.first
+
+
+def check_holdout(holdout: float) -> float:
+    """`holdout` as a share strictly between 0 and 1."""
+    number = isinstance(holdout, (int, float, np.floating)) and not isinstance(holdout, bool)
+    if not number or not (0 < holdout < 1 and math.isfinite(holdout)):
+        raise InputError(f"holdout={holdout!r} is not a share between 0 and 1.", "Use for example holdout=0.25.")
+    return float(holdout)

@@ -1,0 +1,310 @@
+"""Rows that can be read again and again, always the same ones: in memory, in files, in a stream, on a cluster.
+
+A release reads its rows in passes. The first pass (`RowSource.scan`) counts the rows, settles their types, digests them
+block by block and fingerprints them for the ledger. What it returns, `Rows`, serves the later passes: exact counts for
+a private reference, the hold-out, the release itself. A new source is one file that registers itself with `row_source`
+and passes tests/contracts/test_sources.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from dipriv._base.arrays import Counts, Mask
+from dipriv._base.progress import Progress, no_progress
+from dipriv._random.bits import Bits
+from dipriv._tables.arrow import distinct_labels
+from dipriv._tables.frames import Column, Table
+from dipriv.sources.contribution_bound import ContributionBound
+from dipriv.sources.holdout import GroupHoldout, Split
+
+Counter: TypeAlias = Callable[[Table], list[Counts]]
+"""Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter contains public data only."""
+Labels: TypeAlias = dict[str, pa.Array]
+Data = TypeVar("Data")
+Data_co = TypeVar("Data_co", covariant=True)
+
+
+class CountableRows(Protocol):
+    """Rows that only sums and labels are asked of. How many they are is public.
+
+    A pass is one call with a counter, a pure function of some rows that can be pickled, so it can run where the rows
+    are. Noise is added afterwards, by the caller. Infinities are clipped in every table that a counter is given
+    (`Table.clip_infinities`): no row may raise an error.
+    """
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def count(self, counter: Counter) -> list[Counts]:
+        """The sums over all rows of what `counter` gives for parts of them, array by array: private."""
+        ...
+
+    def labels(self, names: Sequence[str]) -> Labels:
+        """All distinct labels of these columns, as `distinct_labels` sorts them; nulls are left out."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountedTables:
+    """Rows in tables on this machine, some at a time; some of their labels may be known."""
+
+    n_rows: int
+    tables: Callable[[], Iterable[Table]] = field(repr=False)
+    known_labels: Labels = field(repr=False, default_factory=dict)
+
+    def count(self, counter: Counter) -> list[Counts]:
+        sums: list[Counts] = []
+        for table in self.tables():
+            sums = added(sums, counter(table))
+        return sums
+
+    def labels(self, names: Sequence[str]) -> Labels:
+        if all(name in self.known_labels for name in names):
+            return {name: self.known_labels[name] for name in names}
+        seen: Labels = {}
+        for table in self.tables():
+            seen = merged(seen, labels_in(table, names))
+        return seen
+
+
+def added(sums: list[Counts], counts: list[Counts]) -> list[Counts]:
+    """The counts of two parts of the rows together, in any order; [] stands for no rows."""
+    if not sums or not counts:
+        return sums or counts
+    return [one + other for one, other in zip(sums, counts, strict=True)]
+
+
+def labels_in(table: Table, names: Sequence[str]) -> Labels:
+    """The distinct labels of some columns in these rows, sorted."""
+    return {name: distinct_labels(table.array(name)) for name in names}
+
+
+def merged(one: Labels, other: Labels) -> Labels:
+    """The labels of two parts of the rows together, in any order; {} stands for no rows."""
+    if not one or not other:
+        return one or other
+    return {name: distinct_labels(pa.concat_arrays([seen, other[name].cast(seen.type)])) for name, seen in one.items()}
+
+
+@dataclass(frozen=True)
+class FingerprintRequest:
+    """A ledger's key for fingerprints, and how many rows the tables have that it knows."""
+
+    key: bytes = field(repr=False)
+    prefix_sizes: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class TableFingerprint:
+    """The keyed fingerprint of a table, and those of its beginnings that have as many rows as a known table."""
+
+    digest: bytes = field(repr=False)
+    prefixes: frozenset[bytes] = field(repr=False, default=frozenset())
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What the first pass needs to know."""
+
+    privatized: tuple[str, ...]
+    keep: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    """Columns that decide which rows are selected: the privacy unit, the key of a split."""
+    clip_infinities: bool = True
+    """Clip infinities to the largest finite numbers; raising would leak information about a protected row."""
+    fingerprint: FingerprintRequest | None = None
+    labels_of: tuple[str, ...] = ()
+    """Columns whose labels will be asked for, if they are text: one pass less where they are found in this one."""
+    progress: Progress = field(repr=False, default=no_progress)
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        """The columns whose content must be the same in every pass."""
+        return tuple(dict.fromkeys((*self.privatized, *self.keys)))
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """The columns that are used as they are written."""
+        return tuple(dict.fromkeys((*self.keep, *self.keys)))
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.privatized, *self.passed_through)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSelection:
+    """Which rows are held out and which are released; the rest is dropped by contribution bounding."""
+
+    n_rows: int
+    n_held_out: int = 0
+    n_reference: int = 0
+    """Rows of the hold-out that the reference is fitted on: those within the contribution bound."""
+    n_released: int = 0
+    split: Split | None = field(repr=False, default=None)
+    within_bound: Mask | None = field(repr=False, default=None)
+    """Rows that contribution bounding keeps; None for all."""
+    held_out: Mask | None = field(repr=False, default=None)
+    """The hold-out, where it is not the split's own."""
+
+    @property
+    def n_dropped(self) -> int:
+        return self.n_rows - self.n_held_out - self.n_released
+
+    def reference_rows(self, table: Table, first: int) -> Mask | None:
+        """The rows of a block, the first of which has this number, that the reference is fitted on; None for all."""
+        return _both(self._held(table, first), self._bounded(table, first))
+
+    def released_rows(self, table: Table, first: int) -> Mask | None:
+        """The rows of a block that are released; None for all."""
+        held = self._held(table, first)
+        return _both(None if held is None else ~held, self._bounded(table, first))
+
+    def _held(self, table: Table, first: int) -> Mask | None:
+        if self.held_out is not None:
+            return self.held_out[first : first + table.rows]
+        return None if self.split is None else self.split.held_out(table, first)
+
+    def _bounded(self, table: Table, first: int) -> Mask | None:
+        return None if self.within_bound is None else self.within_bound[first : first + table.rows]
+
+
+def _both(one: Mask | None, other: Mask | None) -> Mask | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+class ReleasesTables(Protocol):
+    """A fitted mechanism, as sources use it."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def release(
+        self, table: Table, keep: Sequence[str], bits: Bits, first: int = 0, progress: Progress = no_progress
+    ) -> Any:
+        """Release every row of the table; `first` is the number of the first one among all released rows."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseJob:
+    """Everything that is needed to release the selected rows."""
+
+    mechanism: ReleasesTables = field(repr=False)
+    keep: tuple[str, ...]
+    noise: Bits = field(repr=False)
+    selection: RowSelection
+    progress: Progress = field(repr=False, default=no_progress)
+
+
+class Rows(Protocol[Data_co]):
+    """Rows after the first pass. Every later pass gives the same ones, or raises `SourceChangedError`."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> TableFingerprint | None: ...
+
+    @property
+    def empty(self) -> Table:
+        """A table of these columns, whose rows do not matter: names and types."""
+        ...
+
+    def columns(self, names: Sequence[str]) -> list[Column]:
+        """The public facts of some columns."""
+        ...
+
+    def select(
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
+    ) -> RowSelection:
+        """Who is held out and released, by the split, the privacy unit or the groups."""
+        ...
+
+    def countable(self, selection: RowSelection) -> CountableRows:
+        """The rows that a private reference is learned from: the hold-out if there is one, else the released rows."""
+        ...
+
+    def gather(self, selection: RowSelection) -> Table:
+        """The hold-out, in memory."""
+        ...
+
+    def release(self, job: ReleaseJob) -> Data_co:
+        """The released rows, at once or when they are read."""
+        ...
+
+    def close(self) -> None:
+        """Remove what the passes left behind."""
+        ...
+
+
+class RowSource(Protocol[Data_co]):
+    """Where rows come from."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def column_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """{option: why this source cannot serve it}: "groups", "unit", "sample"."""
+        ...
+
+    @property
+    def types_are_inferred(self) -> bool:
+        """Whether the types of the columns are read from the rows."""
+        ...
+
+    @property
+    def writes_folder(self) -> bool:
+        """Whether released rows are written as a folder of files rather than as one file."""
+        ...
+
+    @property
+    def suggested_dataset(self) -> str | None:
+        """A name for the data set in the ledger."""
+        ...
+
+    @property
+    def releases_later(self) -> bool:
+        """Whether these rows are for fitting only, and other rows are released with the result."""
+        ...
+
+    def scan(self, request: Scan) -> Rows[Data_co]:
+        """The first pass."""
+        ...
+
+
+_SOURCES: list[tuple[Callable[[Any], bool], Callable[[Any], RowSource[Any]]]] = []
+
+
+def row_source(
+    accepts: Callable[[Any], bool],
+) -> Callable[[Callable[[Any], RowSource[Data]]], Callable[[Any], RowSource[Data]]]:
+    """Register a function that opens every object that `accepts` recognizes."""
+
+    def register(opener: Callable[[Any], RowSource[Data]]) -> Callable[[Any], RowSource[Data]]:
+        _SOURCES.append((accepts, opener))
+        return opener
+
+    return register
+
+
+def registered_source(thing: Any) -> RowSource[Any] | None:
+    """The source that the newest registration opens, if one accepts the thing."""
+    for accepts, opener in reversed(_SOURCES):
+        if accepts(thing):
+            found: RowSource[Any] = opener(thing)
+            return found
+    return None

@@ -1,0 +1,101 @@
+"""Parquet, CSV or TSV files as one Spark DataFrame."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dipriv.errors import InputError
+from dipriv.sources.files import File, FileBatches
+from dipriv.sources.spark.frame import SparkSource, quoted
+from dipriv.sources.spark.session import open_session
+
+READABLE = ("parquet", "csv", "tsv")
+
+
+@dataclass(frozen=True)
+class SparkFiles:
+    """Files of one format with the same columns; `folder` is given to Spark whole, for columns in names of folders."""
+
+    name: str
+    paths: tuple[Path, ...]
+    format: str
+    folder: Path | None = None
+
+    @classmethod
+    def find(cls, pattern: str, format: str | None = None) -> SparkFiles:
+        """The files of a path: one file, all files in a folder, or those that a pattern such as in/*.csv matches."""
+        place = Path(pattern)
+        if place.is_dir():
+            found = sorted(path for path in place.rglob("*") if path.is_file() and not _is_hidden(path, place))
+        else:
+            found = [place] if place.is_file() else sorted(Path(path) for path in glob.glob(pattern, recursive=True))
+            found = [path for path in found if path.is_file()]
+        if not found:
+            raise InputError(f"no file is at {pattern!r}.", "Check the path; * stands for any part of a name.")
+        formats = {File.at(path, format).format.name for path in found}
+        if len(formats) > 1 or not formats <= set(READABLE):
+            raise InputError(
+                f"{pattern!r} has files of {', '.join(sorted(formats))}; Spark reads Parquet, CSV or TSV, one of them.",
+                "Give files of one format: a pattern such as folder/*.parquet picks them.",
+            )
+        files = cls(place.name, tuple(found), formats.pop(), place if place.is_dir() else None)
+        files._check()
+        return files
+
+    def open(self, verbatim: Sequence[str] = ()) -> SparkSource:
+        """The files as a source of rows; these columns of CSV files are read as strings, without type inference."""
+        frame = self._read(open_session(), verbatim)
+        return SparkSource.open(frame, name=self.name, types_are_inferred=self.format != "parquet")
+
+    def _check(self) -> None:
+        """All files have the columns and types of the first: Spark would fill in nulls, or mistake columns."""
+        first: dict[str, Any] | None = None
+        for path in self.paths:
+            own = self._columns(path)
+            first = own if first is None else first
+            if odd := [name for name in {**first, **own} if first.get(name) != own.get(name)]:
+                here, there = (str(types.get(odd[0], "missing")) for types in (own, first))
+                raise InputError(
+                    f"column {odd[0]!r} is {here} in {path.name}, {there} in {self.paths[0].name} "
+                    f"({len(odd)} columns differ).",
+                    "Write all files with the same columns and types, or give only those that have them.",
+                )
+
+    def _read(self, session: Any, verbatim: Sequence[str]) -> Any:
+        paths = [_uri(path) for path in ([self.folder] if self.folder else self.paths)]
+        if self.format == "parquet":
+            return session.read.parquet(*paths)
+        reader = session.read.option("header", True).option("sep", "\t" if self.format == "tsv" else ",")
+        reader = reader.option("enforceSchema", False).option("mode", "FAILFAST")
+        found = reader.option("inferSchema", True).csv(paths).schema
+        texts = ", ".join(
+            f"{quoted(column.name)} {'string' if column.name in verbatim else column.dataType.simpleString()}"
+            for column in found.fields
+        )
+        return reader.schema(texts).csv(paths)
+
+    def _columns(self, path: Path) -> dict[str, Any]:
+        if self.format == "parquet":
+            try:
+                return {column.name: column.type for column in pq.read_schema(path)}
+            except (pa.ArrowException, OSError):
+                raise InputError(f"{path.name} is not a whole Parquet file.", "Repair it, or leave it out.") from None
+        return dict.fromkeys(FileBatches.of(File.at(path, self.format)).schema.names, "there")
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    """What Spark does not read, either: names with a dot or an underscore first."""
+    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+
+
+def _uri(path: Path) -> str:
+    """A path on this machine as Spark takes it: characters that stand for others are escaped."""
+    return "file://" + re.sub(r"([*?\[\]{}\\])", r"\\\1", str(path.absolute()))

@@ -1,0 +1,404 @@
+"""The rows of a Spark DataFrame as the driver sees them: numbered once, then read by jobs that send back little.
+
+One job counts the rows of each partition, so that every row has a number. A private reference is learned by jobs that
+send counts to the driver; a hold-out is brought there, as it is the reference. Then the fitted mechanism goes to the
+workers, and Spark releases partition by partition, through Arrow, when the result is used.
+
+A task may run twice: it failed, a worker was lost, Spark tried a slow task elsewhere, or the result is used again. The
+noise of a row is a function of the release's secret key and the row's number alone, so each run gives the same row
+again. That is safe: whoever sees the same release twice has learned nothing that the first did not tell, whereas noise
+drawn anew would be a second release, with an ε of its own. Different rows have different numbers and so bits that are
+independent of each other. Other values under the same number would tell how they differ; so each block of rows is
+verified against its digest of the first pass before it is released, and a task stops if it is not the same. That all
+workers compute alike, bit for bit, needs the same versions of dipriv and numpy on processors of one kind.
+
+What a job needs goes to the workers, which hold the private rows anyway, as a broadcast, never as text in a plan, log
+or name. Spark keeps broadcasts in its local folders while the session lasts: as for all that Spark spills there, set
+spark.io.encryption.enabled where these are not trusted. The driver holds the counts, 40 bytes for each 65,536 rows, and
+a hold-out, where there is one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from dipriv import errors
+from dipriv._base.arrays import Counts
+from dipriv._random.bits import Bits
+from dipriv._tables import frames
+from dipriv._tables.arrow import distinct_labels
+from dipriv._tables.frames import Column, Table
+from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
+from dipriv.sources.contribution_bound import ContributionBound
+from dipriv.sources.holdout import GroupHoldout, Split
+from dipriv.sources.protocol import CountableRows, Counter, Labels, ReleaseJob, RowSelection, Scan, TableFingerprint
+from dipriv.sources.spark.tasks import (
+    REPEATABLE,
+    FirstPass,
+    HeldRows,
+    HoldOut,
+    Layout,
+    Pack,
+    Packed,
+    Part,
+    Releasing,
+    Work,
+    add_up,
+    labels_of,
+    on_worker,
+    sums_of,
+)
+
+MAX_HELD_ROWS = 5_000_000
+"""More hold-out rows than that are not brought to the driver."""
+MAX_LABELS = 1_000_000
+LIMITS = {
+    "groups": "a reference per group needs the table on one machine. Use one reference for all rows.",
+    "unit": "contribution bounding needs all rows of a unit on one machine. Leave unit out, or bound rows in Spark.",
+    "sample": "a report needs the table on one machine. Use dipriv compare on some of the files.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SparkSource:
+    """A `RowSource` of a Spark DataFrame; releases a lazy DataFrame of the same schema."""
+
+    frame: Any = field(repr=False)
+    name: str = "the DataFrame"
+    types_are_inferred: bool = False
+    suggested_dataset: str | None = None
+    writes_folder: bool = True
+    releases_later: bool = False
+    limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
+
+    @classmethod
+    def open(cls, frame: Any, **facts: Any) -> SparkSource:
+        """A batch DataFrame of a classic session, with column names that Spark can distinguish."""
+        if type(frame).__module__.startswith("pyspark.sql.connect."):
+            raise InputError(
+                "the DataFrame belongs to a Spark Connect session, which has no broadcasts for the release's key.",
+                "Run dipriv in a classic session, on the driver (spark-submit).",
+            )
+        if frame.isStreaming:
+            raise InputError("the DataFrame is a stream without an end.", "Release its files one after the other.")
+        lower = [name.lower() for name in frame.columns]
+        if twice := [name for name in lower if lower.count(name) > 1]:
+            raise InputError(
+                f"column name {twice[0]!r} occurs {lower.count(twice[0])} times, but for upper and lower case.",
+                "Rename one of them.",
+            )
+        if not lower:
+            raise InputError("the table has no columns.", "Pass a table with at least one column.")
+        return cls(frame, **facts)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    def scan(self, request: Scan) -> SparkRows:
+        """Number, count and digest the rows; for a private reference they stay on the workers' disks as packed blocks.
+
+        The columns that Arrow has no type for are refused if they are used.
+        """
+        empty = _empty(self.frame, {*request.used})
+        used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
+        rows = SparkRows.read(used, empty, request)
+        request.progress("reading", rows.n_rows, rows.n_rows)
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class SparkSelection(RowSelection):
+    """Also the number, among the released rows, of the first row of each task."""
+
+    first_released: Mapping[int, int] = field(repr=False, default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRows:
+    """A DataFrame with a further column of marks that rise from row to row, and where each task's rows start.
+
+    A mark is made of the partition's number in the DataFrame's own plan and the row's place there: it stays the same in
+    a task that is tried again or runs twice, and where a later step puts partitions into one task (coalesce, union).
+    """
+
+    frame: Any = field(repr=False)
+    empty: Table = field(repr=False)
+    layout: Layout
+    packs: Any = field(repr=False)
+    fingerprint: TableFingerprint | None
+    _forget: ExitStack = field(repr=False)
+
+    @classmethod
+    def read(cls, frame: Any, empty: Table, request: Scan) -> SparkRows:
+        """The first pass. Packed, the rows stay on the workers' disks as blocks of bytes, for learning."""
+        from pyspark import StorageLevel
+        from pyspark.sql import functions
+
+        packed = request.clip_infinities  # for private references
+        marker = next(name for name in _names() if name not in {column.lower() for column in frame.columns})
+        marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
+        some = marked.select(*map(quoted, (*request.verified, marker)))
+        key = os.urandom(32)
+        ledger_key = None if request.fingerprint is None else request.fingerprint.key
+        reading = FirstPass(marker, request.verified, key, ledger_key, request.clip_infinities, packed)
+        made, shared = mapped(some, reading, FirstPass.schema)
+        packs = made.rdd.map(tuple)
+        with ExitStack() as forget:
+            forget.callback(shared.destroy)
+            if packed:
+                forget.callback(packs.persist(StorageLevel.DISK_ONLY).unpersist)
+            with worker_errors():
+                found = sorted(packs.map(_without_data).collect())
+            layout = Layout(marker, request.verified, key, request.clip_infinities, _parts(found))
+            fingerprint = None if ledger_key is None else TableFingerprint(_fingerprint(found, ledger_key))
+            return cls(marked, empty, layout, packs, fingerprint, forget.pop_all() if packed else ExitStack())
+
+    @property
+    def n_rows(self) -> int:
+        return self.layout.n_rows
+
+    def columns(self, names: Sequence[str]) -> list[Column]:
+        return [self.empty.column(name) for name in names]
+
+    def select(
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
+    ) -> SparkSelection:
+        held = {} if split is None else self._held_rows(split)
+        parts = self.layout.parts
+        firsts = accumulate((part.n_rows - held.get(number, 0) for number, part in parts.items()), initial=0)
+        out = sum(held.values())
+        return SparkSelection(
+            self.n_rows, out, out, self.n_rows - out, split, first_released=dict(zip(parts, firsts, strict=False))
+        )
+
+    def countable(self, selection: RowSelection) -> CountableRows:
+        count = selection.n_released if selection.split is None else selection.n_reference
+        return PackedRows(self, count, selection.split)
+
+    def gather(self, selection: RowSelection) -> Table:
+        """The rows that are held out, brought to the driver: they are the reference."""
+        split, held = selection.split, selection.n_held_out
+        assert split is not None  # noqa: S101
+        if held > MAX_HELD_ROWS:
+            raise InputError(
+                f"the hold-out has {held:,} rows; the driver takes up to {MAX_HELD_ROWS:,}.",
+                "Hold out a smaller share, use the private reference, or give a public table.",
+            )
+        some = self._verified()
+        schema = some.select(*map(quoted, self.layout.verified)).schema
+        rows = collected(some, HoldOut(self.layout, split), schema)
+        if rows.num_rows != held:
+            raise SourceChangedError(f"the hold-out has {rows.num_rows:,} rows now, {held:,} before.", REPEATABLE)
+        return frames.read(rows)
+
+    def release(self, job: ReleaseJob) -> Any:
+        """A lazy DataFrame: nothing is released before it is used."""
+        assert isinstance(job.selection, SparkSelection)  # noqa: S101
+        work = Releasing(
+            self.layout,
+            job.mechanism,
+            job.keep,
+            job.noise.repeatable(),
+            job.selection.split,
+            job.selection.first_released,
+        )
+        return mapped(self.frame, work, _bare_schema(self.frame, {*job.mechanism.names, *job.keep}))[0]
+
+    def close(self) -> None:
+        """Remove the packed blocks from the workers' disks."""
+        self._forget.close()
+
+    def _held_rows(self, split: Split) -> dict[int, int]:
+        """{mark of a task's first row: how many of its rows are held out}."""
+        found = collected(self._verified(), HeldRows(self.layout, split), HeldRows.schema)
+        return {line["mark"]: line["held"] for line in found.to_pylist()}
+
+    def _verified(self) -> Any:
+        """Only the columns that are verified, and the marks."""
+        return self.frame.select(*map(quoted, (*self.layout.verified, self.layout.marker)))
+
+
+@dataclass(frozen=True, eq=False)
+class PackedRows:
+    """The rows that a private reference is learned from, packed; each pass is one job."""
+
+    rows: SparkRows
+    n_rows: int
+    split: Split | None = None
+
+    def count(self, counter: Counter) -> list[Counts]:
+        """The sums over all rows: of each task, then added up, on the workers where there are many."""
+        cores = task_cores(self.rows.frame.sparkSession.sparkContext)
+        with self._shared(counter) as shared, worker_errors():
+
+            def sums(packs: Iterator[Pack]) -> Iterator[tuple[int, list[Counts]]]:
+                packed, asked = shared.value
+                return sums_of(packed, asked, cores, packs)
+
+            rows, found = self.rows.packs.mapPartitions(sums).treeReduce(add_up)
+        if rows != self.n_rows:
+            raise SourceChangedError(f"there are {rows:,} rows now, {self.n_rows:,} at the first reading.", REPEATABLE)
+        return list(found)
+
+    def labels(self, names: Sequence[str]) -> Labels:
+        """All distinct labels, found by the workers."""
+        asked = tuple(names)
+        with self._shared(asked) as shared, worker_errors():
+
+            def labels(packs: Iterator[Pack]) -> Iterator[tuple[int, str]]:
+                packed, asked = shared.value
+                return labels_of(packed, asked, packs)
+
+            found = self.rows.packs.mapPartitions(labels).distinct().take(MAX_LABELS + 1)
+        if len(found) > MAX_LABELS:
+            raise SchemaError(
+                f"the columns {', '.join(map(repr, names))} have more than {MAX_LABELS:,} labels.",
+                "Drop the one that is free text or a key, keep it as it is, unprotected (keep=[...]), or declare its "
+                "public labels in a schema: Categorical(levels=...).",
+            )
+        listed: dict[str, list[str]] = {name: [] for name in names}
+        for place, label in found:
+            listed[asked[place]].append(label)
+        return {name: distinct_labels(pa.array(labels, pa.string())) for name, labels in listed.items()}
+
+    @contextmanager
+    def _shared(self, thing: Any) -> Iterator[Any]:
+        """What a pass needs, on the workers: which rows, and this."""
+        packed = Packed(self.rows.layout, self.split)
+        shared = self.rows.frame.sparkSession.sparkContext.broadcast((packed, thing))
+        try:
+            yield shared
+        finally:
+            shared.destroy()
+
+
+def _without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:
+    mark, place, rows, digest, fingerprint, _ = pack
+    return mark, place, rows, bytes(digest), bytes(fingerprint)
+
+
+def _parts(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
+    """Where each task's rows stand in the table, from what is known of its blocks, in their order."""
+    if not found:
+        raise InputError("the table has no rows.", "Pass a table with at least one row.")
+    if len({block[:2] for block in found}) < len(found):
+        raise SourceChangedError("two tasks read the same rows.", REPEATABLE)
+    parts, first = dict[int, Part](), 0
+    for mark, blocks in groupby(found, key=itemgetter(0)):
+        sizes, digests = zip(*((rows, digest) for _, _, rows, digest, _ in blocks), strict=True)
+        parts[mark] = Part(first, sum(sizes), b"".join(digests))
+        first += sum(sizes)
+    return parts
+
+
+def _fingerprint(found: list[tuple[int, int, int, bytes, bytes]], key: bytes) -> bytes:
+    """16 bytes for all rows in their order, cut as they are."""
+    text = b""
+    for _, blocks in groupby(found, key=itemgetter(0)):
+        sizes, digests = zip(*((rows, digest) for _, _, rows, _, digest in blocks), strict=True)
+        text += b"%d:%b" % (sum(sizes), b"".join(digests))
+    return hmac.digest(key, text, "sha256")[:16]
+
+
+def _empty(frame: Any, used: set[str]) -> Table:
+    """A table without rows, of the DataFrame's names and types."""
+    types = _arrow_types(frame.sparkSession, frame.schema.fields)
+    for column in frame.schema.fields:
+        if column.name in used and column.name not in types:
+            raise SchemaError(
+                f"column {column.name!r} has type {column.dataType.simpleString().partition('<')[0]}, for which Arrow "
+                "has none.",
+                "Convert it, or leave it out with columns=[...].",
+            )
+    fields = [
+        pa.field(name, types[name], frame.schema[name].nullable) if name in types else pa.field(name, pa.null())
+        for name in frame.columns
+    ]
+    return Table(pa.schema(fields).empty_table(), "pyarrow", tuple(frame.columns), 0)
+
+
+def _arrow_types(session: Any, columns: Sequence[Any]) -> dict[str, pa.DataType]:
+    """Arrow's types of Spark's columns, those that have one; all at once, else one by one."""
+    from pyspark.sql.types import StructType
+
+    try:
+        found = session.createDataFrame([], StructType(list(columns))).toArrow().schema
+    except Exception:
+        if len(columns) == 1:
+            return {}
+        return {name: kind for column in columns for name, kind in _arrow_types(session, [column]).items()}
+    return {column.name: column.type for column in found}
+
+
+def _bare_schema(frame: Any, names: set[str]) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
+    used = [column for column in frame.schema.fields if column.name in names]
+    return StructType([StructField(column.name, column.dataType, column.nullable) for column in used])
+
+
+def task_cores(context: Any) -> int:
+    """How many cores a task has."""
+    return int(context.getConf().get("spark.task.cpus", "1"))
+
+
+def mapped(frame: Any, work: Work, schema: Any) -> tuple[Any, Any]:
+    """The frame of this schema that the workers make, lazily, and the broadcast that tells them how."""
+    from pyspark.sql.types import StructField, StructType
+
+    context = frame.sparkSession.sparkContext
+    cores = task_cores(context)
+    names = frame.columns
+    shared = context.broadcast(work)
+
+    def privatize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return on_worker(shared.value, names, cores, batches)
+
+    made = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    numbered = [StructField(f"c{place}", field.dataType, field.nullable) for place, field in enumerate(made)]
+    given = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    return given.mapInArrow(privatize, StructType(numbered)).toDF(*made.names), shared
+
+
+def collected(frame: Any, work: Work, schema: Any) -> pa.Table:
+    """What the workers make, brought to the driver."""
+    made, shared = mapped(frame, work, schema)
+    try:
+        with worker_errors():
+            return made.toArrow()
+    finally:
+        shared.destroy()
+
+
+@contextmanager
+def worker_errors() -> Iterator[None]:
+    """Raise an error that dipriv raised on a worker as itself."""
+    try:
+        yield
+    except Exception as error:
+        found = re.search(r"dipriv\.errors\.(\w+): (.+)\n(.+)", str(error))
+        kind = getattr(errors, found[1], None) if found else None
+        if found is None or not (isinstance(kind, type) and issubclass(kind, DiprivError)):
+            raise
+        raise kind(found[2].strip(), found[3].strip()) from None
+
+
+def quoted(name: str) -> str:
+    """A column's name, quoted for Spark's expressions."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _names() -> Iterator[str]:
+    yield "mark"
+    yield from (f"mark{number}" for number in range(1, 1 << 20))

@@ -1,0 +1,267 @@
+"""What runs on the workers of a cluster: functions from Arrow batches to Arrow batches, one call a task.
+
+A task's rows come in blocks of a fixed size, each row with its number in the table. The first pass stores a keyed
+digest of each block; later passes verify a block before they use its numbers. Nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from dipriv._base.arrays import Counts
+from dipriv._random.bits import Bits
+from dipriv._tables import frames
+from dipriv._tables.frames import Table
+from dipriv._version import __version__
+from dipriv.errors import DiprivError, InputError, SourceChangedError
+from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
+from dipriv.sources._fingerprint import fingerprint_of
+from dipriv.sources.holdout import Split
+from dipriv.sources.protocol import Counter, Labels, ReleasesTables, added, labels_in, merged
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+Work: TypeAlias = Callable[[Batches], Batches]
+Pack: TypeAlias = tuple[int, int, int, bytes, bytes, bytes]
+"""A block as `FirstPass` gives it: mark, place, rows, digest, fingerprint, data."""
+BLOCK_ROWS = 1 << 16
+REPEATABLE = (
+    "Write the table to files, or checkpoint it (DataFrame.checkpoint), and privatize that: its rows must come in the "
+    "same partitions and the same order each time they are read."
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A task's rows as they were read first: the number of the first one in the table, a digest of each block."""
+
+    first: int
+    n_rows: int
+    digests: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where each task's rows stand in the table, by the mark of the first one; `marker` is the column of marks.
+
+    Marks are Spark's own (monotonically_increasing_id): they rise by one from row to row, and jump between partitions.
+    """
+
+    marker: str
+    verified: tuple[str, ...]
+    key: bytes = field(repr=False)
+    clip_infinities: bool
+    parts: Mapping[int, Part] = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(part.n_rows for part in self.parts.values())
+
+    def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Table]]:
+        """(mark of the task's first row, number of the block's first row, block): the same as at first, or an error."""
+        done, part = 0, Part(0, 0, b"")
+        for mark, block in _blocks(batches, self.marker):
+            part = self.parts.get(mark, part)
+            place = done // BLOCK_ROWS * DIGEST_BYTES
+            table = _as_table(block, self.clip_infinities)
+            if block_digest(table, self.verified, self.key) != part.digests[place : place + DIGEST_BYTES]:
+                raise _changed(f"rows from number {part.first + done} on are not those of the first reading")
+            yield mark, part.first + done, table
+            done += block.num_rows
+        if done != part.n_rows:
+            raise _changed(f"a task has {done} rows now, {part.n_rows} at the first reading")
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPass:
+    """Counts the rows of each block and digests it, and fingerprints it for a ledger's key. One row a block.
+
+    Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
+    bytes some ten times as fast as its cells.
+    """
+
+    marker: str
+    verified: tuple[str, ...]
+    key: bytes = field(repr=False)
+    ledger_key: bytes | None = field(repr=False)
+    clip_infinities: bool
+    packed: bool
+    schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
+
+    def __call__(self, batches: Batches) -> Batches:
+        for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
+            some = block.select(list(self.verified))
+            digest = block_digest(_as_table(some, self.clip_infinities), self.verified, self.key)
+            fingerprint = b""
+            if self.ledger_key is not None:
+                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.ledger_key)
+            data = _to_bytes(some) if self.packed else b""
+            row = mark, place, block.num_rows, digest, fingerprint, data
+            yield pa.record_batch(
+                [pa.array([value]) for value in row],
+                names=["mark", "place", "rows", "digest", "fingerprint", "data"],
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """How many rows of a task are held out: one row."""
+
+    layout: Layout
+    split: Split
+    schema = "mark long, held long"
+
+    def __call__(self, batches: Batches) -> Batches:
+        mark, held = -1, 0
+        for mark, first, table in self.layout.blocks(batches):  # noqa: B007
+            held += int(self.split.held_out(table, first).sum())
+        if mark >= 0:
+            yield pa.record_batch([pa.array([mark]), pa.array([held])], names=["mark", "held"])
+
+
+@dataclass(frozen=True, eq=False)
+class HoldOut:
+    """The rows of a task that are held out, as they are."""
+
+    layout: Layout
+    split: Split
+
+    def __call__(self, batches: Batches) -> Batches:
+        for _, first, table in self.layout.blocks(batches):
+            yield from table.native.filter(pa.array(self.split.held_out(table, first))).to_batches()
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Which of the packed rows a private reference is learned from: all of them, or those that are held out."""
+
+    layout: Layout
+    split: Split | None
+
+    def tables(self, packs: Iterable[Pack]) -> Iterator[Table]:
+        """The rows of these blocks. A block that had to be packed again must be the same as at first."""
+        for mark, place, _, digest, _, data in packs:
+            part, start = self.layout.parts.get(mark, Part(0, 0, b"")), place * DIGEST_BYTES
+            first = part.first + place * BLOCK_ROWS
+            if digest != part.digests[start : start + DIGEST_BYTES]:
+                raise _changed(f"rows from number {first} on are not those of the first reading")
+            block = pa.ipc.open_stream(data).read_all().combine_chunks()
+            if self.split is not None:
+                block = block.filter(pa.array(self.split.held_out(frames.read(block), first)))
+            if block.num_rows:
+                yield _as_table(block, clip_infinities=True)
+
+
+def sums_of(packed: Packed, count: Counter, cores: int, packs: Iterable[Pack]) -> Iterator[tuple[int, list[Counts]]]:
+    """How many rows a task has, and the counts of them all; nothing where there are none."""
+    rows, sums = 0, list[Counts]()
+    with _as_worker(cores):
+        for table in packed.tables(packs):
+            rows, sums = rows + table.rows, added(sums, count(table))
+    if rows:
+        yield rows, sums
+
+
+def add_up(one: tuple[int, list[Counts]], other: tuple[int, list[Counts]]) -> tuple[int, list[Counts]]:
+    """The rows and counts of two parts together."""
+    return one[0] + other[0], added(one[1], other[1])
+
+
+def labels_of(packed: Packed, names: tuple[str, ...], packs: Iterable[Pack]) -> Iterator[tuple[int, str]]:
+    """(number of the column, label): the labels that a task's rows have, each once."""
+    seen: Labels = {}
+    with _as_worker(1):
+        for table in packed.tables(packs):
+            seen = merged(seen, labels_in(table, names))
+    for place, name in enumerate(seen):
+        yield from ((place, label) for label in seen[name].to_pylist())
+
+
+@dataclass(frozen=True, eq=False)
+class Releasing:
+    """Releases the rows of a task, but those that are held out.
+
+    `first_released` is the number, among the released rows, of each task's first one: what its noise depends on.
+    """
+
+    layout: Layout
+    mechanism: ReleasesTables = field(repr=False)
+    keep: tuple[str, ...]
+    bits: Bits = field(repr=False)
+    split: Split | None
+    first_released: Mapping[int, int] = field(repr=False)
+    version: str = __version__
+
+    def __call__(self, batches: Batches) -> Batches:
+        if self.version != __version__:
+            raise InputError(
+                f"a worker has dipriv {__version__}, the driver {self.version}.", "Install the same version on both."
+            )
+        done = 0
+        for mark, first, table in self.layout.blocks(batches):
+            part = table if self.split is None else table.take(~self.split.held_out(table, first))
+            if part.rows:
+                released = self.mechanism.release(part, self.keep, self.bits, first=self.first_released[mark] + done)
+                done += part.rows
+                yield from released.to_batches()
+
+
+def on_worker(work: Work, names: list[str], cores: int, batches: Batches) -> Batches:
+    """Run on a worker, on as many cores as a task has there. What an unforeseen error says may hold a cell.
+
+    Columns are numbered for Spark, because mapInArrow does not accept every column name.
+    """
+    with _as_worker(cores):
+        for batch in work(batch.rename_columns(names) for batch in batches):
+            yield batch.rename_columns([f"c{number}" for number in range(batch.num_columns)])
+
+
+@contextmanager
+def _as_worker(cores: int) -> Iterator[None]:
+    os.environ.setdefault("DIPRIV_THREADS", str(cores))
+    try:
+        yield
+    except DiprivError:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(sys.exc_info()[2])[-1]
+        raise DiprivError(
+            f"a task failed: {type(error).__name__} at {Path(place.filename).name}, line {place.lineno}.",
+            "The original message is not shown, as it may hold cells. Privatize some of the rows here to see it.",
+        ) from None
+
+
+def _changed(how: str) -> SourceChangedError:
+    return SourceChangedError(f"the table changed between two readings: {how}.", REPEATABLE)
+
+
+def _blocks(batches: Iterable[pa.RecordBatch], marker: str) -> Iterator[tuple[int, pa.Table]]:
+    """Blocks without the column of marks, each with the mark of the task's first row."""
+    first, done = None, 0
+    for block in cut(batches, BLOCK_ROWS):
+        marks = block.column(marker)
+        first = marks[0].as_py() if first is None else first
+        if (marks[0].as_py(), marks[-1].as_py()) != (first + done, first + done + block.num_rows - 1):
+            raise SourceChangedError("the rows of a task do not come one after the other.", REPEATABLE)
+        done += block.num_rows
+        yield first, block.drop_columns([marker])
+
+
+def _as_table(block: pa.Table, clip_infinities: bool) -> Table:
+    table = frames.read(block.combine_chunks())
+    return table.clip_infinities() if clip_infinities else table
+
+
+def _to_bytes(block: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, block.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(block)
+    return bytes(sink.getvalue())

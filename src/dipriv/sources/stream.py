@@ -1,0 +1,335 @@
+"""Rows on this machine that come in batches: files, folders of files, lazy queries, functions.
+
+Every pass reads the same blocks; memory holds a block, and the hold-out where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dipriv._random.bits import Bits
+from dipriv._tables import frames
+from dipriv._tables.frames import Column, Table
+from dipriv.errors import InputError, InternalError, SourceChangedError
+from dipriv.sources._blocks import block_digest, cut
+from dipriv.sources._errors import CellTypeError
+from dipriv.sources._fingerprint import PrefixFingerprints
+from dipriv.sources.batches import batch_function, data_set, lazy_frame, parquet_files
+from dipriv.sources.contribution_bound import ContributionBound, unit_keys
+from dipriv.sources.files import File, FileBatches
+from dipriv.sources.holdout import GroupHoldout, Split
+from dipriv.sources.protocol import (
+    CountableRows,
+    CountedTables,
+    Labels,
+    ReleaseJob,
+    RowSelection,
+    Scan,
+    TableFingerprint,
+    labels_in,
+    merged,
+)
+
+MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
+LIMITS = {"groups": "a reference per group needs the table in memory. Use dipriv.privatize on a dataframe."}
+_REPEATABLE = (
+    "Give a source that gives the same rows in the same order each time: sort the query, return a fresh iterator, or "
+    "write the rows to Parquet files first."
+)
+
+
+class Batches(Protocol):
+    """A table that can be read in batches again and again: `FileBatches`, `BatchSource`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def categories(self) -> Mapping[str, pa.Array]: ...
+
+    @property
+    def n_rows(self) -> int | None: ...
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+    def with_verbatim(self, names: Sequence[str]) -> Batches: ...
+
+    def widened(self, column: int) -> Batches: ...
+
+
+@dataclass(frozen=True, eq=False)
+class StreamSource:
+    """A `RowSource` of batches; releases `ReleasedBatches`."""
+
+    rows: Batches
+    types_are_inferred: bool = False
+    suggested_dataset: str | None = None
+    writes_folder: bool = False
+    releases_later: bool = False
+    limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(self.rows.schema.names)
+
+    def scan(self, request: Scan) -> StreamedRows:
+        """Count, digest and fingerprint the rows; starts again when a column of text needs a wider type."""
+        rows = self.rows.with_verbatim(request.passed_through)
+        while True:
+            try:
+                return _first_pass(rows, request)
+            except CellTypeError as misfit:
+                rows = rows.widened(misfit.column)
+
+
+def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
+    """A ledger recognizes the data set by all its columns, released or not; else only those in use are read."""
+    seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint)
+    used = {*request.used}
+    every = rows.schema.names if seen is not None else [name for name in rows.schema.names if name in used]
+    key, digests, count = os.urandom(32), list[bytes](), 0
+    labels: Labels = {}
+    for block in _blocks(rows, every):
+        if seen is not None:
+            for batch in block.to_batches():
+                seen.update(batch)
+        table = _as_table(block.select([name for name in every if name in used]), request.clip_infinities)
+        digests.append(block_digest(table, request.verified, key))
+        texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
+        labels = merged(labels, labels_in(table, texts)) if texts else labels
+        count += table.rows
+        request.progress("reading", count, rows.n_rows)
+    if not count:
+        raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
+    names = tuple(name for name in rows.schema.names if name in used)
+    fingerprint = None if seen is None else seen.result()
+    return StreamedRows(rows, names, request, count, fingerprint, labels, key, tuple(digests))
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """The rows after the first pass; the content of privatized columns is verified block by block."""
+
+    batches: Batches
+    names: tuple[str, ...]
+    request: Scan
+    n_rows: int
+    fingerprint: TableFingerprint | None
+    labels: Labels = field(repr=False)
+    """Of all rows, as far as the first pass collected them."""
+    key: bytes = field(repr=False)
+    digests: tuple[bytes, ...] = field(repr=False)
+
+    @property
+    def empty(self) -> Table:
+        schema = self.batches.schema
+        return Table(schema.empty_table(), "pyarrow", tuple(schema.names), 0)
+
+    def columns(self, names: Sequence[str]) -> list[Column]:
+        listed = self.batches.categories
+        return [
+            replace(column, labels=listed[column.name], label_values=tuple(listed[column.name].to_pylist()))
+            if column.name in listed
+            else column
+            for column in map(self.empty.column, names)
+        ]
+
+    def tables(self, what: str | None = None) -> Iterator[tuple[int, Table]]:
+        """Each block with the number of its first row; an error instead of a block that is not what it was."""
+        position = 0
+        for number, block in enumerate(_blocks(self.batches, self.names)):
+            table = _as_table(block, self.request.clip_infinities)
+            known = self.digests[number] if number < len(self.digests) else None
+            if block_digest(table, self.request.verified, self.key) != known:
+                raise self._changed(f"rows from number {position} on are not those of the first reading")
+            yield position, table
+            position += table.rows
+            if what is not None:
+                self.request.progress(what, position, self.n_rows)
+        if position != self.n_rows:
+            raise self._changed(f"there are {position} rows now, {self.n_rows} at the first reading")
+
+    def select(
+        self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
+    ) -> RowSelection:
+        if groups is not None:
+            raise InternalError("a stream has no groups.", "This is a fault in dipriv: please report it.")
+        if split is None and unit is None:
+            return RowSelection(self.n_rows, n_released=self.n_rows)
+        held, keys = [], []
+        for position, table in self.tables("selecting rows"):
+            held.append(np.zeros(table.rows, dtype=bool) if split is None else split.held_out(table, position))
+            if unit is not None:
+                keys.append(unit_keys(unit, table, bits, position))
+        out = np.concatenate(held)
+        bound = None
+        if unit is not None:
+            bound = unit.kept(*(np.concatenate(part) for part in zip(*keys, strict=True)))
+        inside = np.ones(self.n_rows, dtype=bool) if bound is None else bound
+        return RowSelection(
+            self.n_rows, int(out.sum()), int((out & inside).sum()), int((~out & inside).sum()), split, bound
+        )
+
+    def countable(self, selection: RowSelection) -> CountableRows:
+        whole = selection.split is None
+        side = selection.released_rows if whole else selection.reference_rows
+        return CountedTables(
+            selection.n_released if whole else selection.n_reference,
+            lambda: (some for _, some in self._selected(side, "learning")),
+            self.labels if selection.n_released == self.n_rows else {},
+        )
+
+    def gather(self, selection: RowSelection) -> Table:
+        parts = []
+        for position, table in self.tables("gathering the hold-out"):
+            rows = selection.reference_rows(table, position)
+            parts.append(table.native if rows is None else table.native.filter(pa.array(rows)))
+        return frames.read(pa.concat_tables(parts))
+
+    def release(self, job: ReleaseJob) -> ReleasedBatches:
+        return ReleasedBatches(self, job)
+
+    def released_pairs(self, job: ReleaseJob) -> Iterator[tuple[Table, pa.Table]]:
+        """Selected rows and what they are released as, block by block."""
+        number, process = 0, os.getpid()
+        for _, some in self._selected(job.selection.released_rows, "releasing"):
+            if os.getpid() != process:
+                raise _forked()
+            yield some, job.mechanism.release(some, job.keep, job.noise, first=number)
+            number += some.rows
+
+    def close(self) -> None:
+        """Nothing was left behind."""
+
+    def _selected(self, side: Callable[[Table, int], Any], what: str) -> Iterator[tuple[int, Table]]:
+        for position, table in self.tables(what):
+            rows = side(table, position)
+            if rows is None or rows.any():
+                yield position, table if rows is None or rows.all() else table.take(rows)
+
+    def _changed(self, how: str) -> SourceChangedError:
+        return SourceChangedError(f"{self.batches.name} changed between two readings: {how}.", _REPEATABLE)
+
+
+@dataclass(eq=False)
+class ReleasedBatches:
+    """Released rows that are made while they are read, in one pass over the source.
+
+    Reading them again gives the same rows bit for bit, so it tells nothing new and costs no ε: the noise of a row is a
+    function of this release's secret key and of the row's number, not drawn anew. That is safe because the row is the
+    same, too: a source that changed is refused. They cannot be pickled, nor read in another process.
+    """
+
+    _rows: StreamedRows = field(repr=False)
+    _job: ReleaseJob = field(repr=False)
+    _on_finish: Callable[[int], None] = field(repr=False, default=lambda n_rows: None)
+    _on_failure: Callable[[BaseException], None] = field(repr=False, default=lambda error: None)
+    _process: int = field(repr=False, default_factory=os.getpid)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the released table."""
+        names = {*self._job.mechanism.names, *self._job.keep}
+        return pa.schema([column for column in self._rows.batches.schema if column.name in names])
+
+    @property
+    def n_rows(self) -> int:
+        return self._job.selection.n_released
+
+    def notify(self, on_finish: Callable[[int], None], on_failure: Callable[[BaseException], None]) -> None:
+        """Call these when the rows were read to the end, or when reading them failed."""
+        self._on_finish, self._on_failure = on_finish, on_failure
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The released rows as a stream of Arrow batches."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def to_table(self) -> pa.Table:
+        """All released rows, in memory."""
+        return self.reader().read_all()
+
+    def pairs(self) -> Iterator[tuple[Table, pa.Table]]:
+        """(selected rows, released rows), block by block: the first of each is private."""
+        if os.getpid() != self._process:
+            raise _forked()
+        yield from self._rows.released_pairs(self._job)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for _, released in self.pairs():
+                yield from released.to_batches()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._on_failure(error)
+            raise
+        self._on_finish(self.n_rows)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.reader())
+
+    def __reduce__(self) -> Any:
+        raise TypeError("released batches hold the release's secret key and are not pickled or copied")
+
+    def __repr__(self) -> str:
+        return f"ReleasedBatches({self.n_rows} rows, {len(self.schema)} columns)"
+
+
+def _forked() -> InputError:
+    return InputError(
+        "this release was made by another process, whose noise is not known here.",
+        "Read it where it was made: noise drawn anew would be a second release, with its own ε.",
+    )
+
+
+def _blocks(rows: Batches, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Cut by the number of all columns of the source, so that every pass has the same blocks."""
+    size = max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // len(rows.schema)))
+    return cut(rows.batches(names), size)
+
+
+def _as_table(block: pa.Table, clip_infinities: bool) -> Table:
+    table = frames.read(block)
+    return table.clip_infinities() if clip_infinities else table
+
+
+def open_file(file: File) -> StreamSource:
+    """A file as a source of rows."""
+    suggestion = None if file.path is None else file.path.stem
+    return StreamSource(FileBatches.of(file), file.format.is_text, suggestion)
+
+
+def open_path(path: str | Path) -> StreamSource:
+    """A file of any format, a folder of Parquet files, or a pattern such as people/*.parquet."""
+    if Path(path).is_file():
+        return open_file(File.at(path))
+    return StreamSource(parquet_files(str(path)))
+
+
+def open_lazy_frame(frame: Any) -> StreamSource:
+    """A lazy polars query."""
+    return StreamSource(lazy_frame(frame))
+
+
+def open_dataset(data: Any) -> StreamSource:
+    """A pyarrow Dataset."""
+    return StreamSource(data_set(data))
+
+
+def open_function(function: Callable[[], Any]) -> StreamSource:
+    """A function that returns a fresh iterator of record batches each time."""
+    return StreamSource(batch_function(function))

@@ -1,0 +1,236 @@
+"""The measures of the private reference catch what they should, and each part is put on record when it is done."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy.stats import binom, hypergeom, ks_2samp
+
+from benchmarks.quality import __main__ as command
+from benchmarks.quality import adult, bank, edges, peers, sdnist, verbatim
+from benchmarks.quality.contest import Method, Setting, contest
+from benchmarks.quality.measures import excess_bound, k_marginal, ks, logistic_kl, total_variation, triples
+from dipriv.errors import InputError
+from research import pages
+from research.experiments.bank import COLUMNS, as_text
+
+pytest.importorskip("statsmodels", reason="the bank regression needs research/requirements.txt")
+pytest.importorskip("matplotlib", reason="the figures need matplotlib")
+
+
+def rows_with_a_response(n: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    return np.column_stack([x, rng.random(n) < 1 / (1 + np.exp(1 - x[:, 0] + x[:, 1]))]).astype(np.float64)
+
+
+def test_kl_is_nothing_for_the_table_itself_and_small_for_its_like() -> None:
+    n, alarm = 4_000, 1e-6
+    rows, like = rows_with_a_response(n, 1), rows_with_a_response(n, 2)
+    assert logistic_kl(rows, rows) == 0.0
+    # 2 n KL between two maximum-likelihood fits of 4 coefficients is about the sum of 4 squared normals, twice over
+    bound = 2 * -2 * math.log(alarm) / n
+    assert logistic_kl(rows, like) < bound
+    shuffled = rows.copy()
+    shuffled[:, -1] = np.random.default_rng(3).permutation(rows[:, -1])
+    assert logistic_kl(rows, shuffled) > bound  # control: the dependence is gone
+
+
+def test_ks_agrees_with_scipy() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=500), np.round(rng.normal(0.2, 1, 700), 1)
+    assert ks(x, y) == pytest.approx(ks_2samp(x, y).statistic)
+    assert ks(x, x) == 0.0
+    assert ks(x, x + 0.5) > 0.1  # control
+
+
+def test_total_variation_counts_nulls_and_new_values() -> None:
+    x = pd.Series(["a", "a", "b", None])
+    assert total_variation(x, x[::-1]) == 0.0
+    assert total_variation(x, pd.Series(["a", "c", "b", None])) == 0.25
+    assert total_variation(x, pd.Series(["a", "a", "b", "b"])) == 0.25  # control: a null is not nothing
+
+
+def three_columns() -> pd.DataFrame:
+    return pd.DataFrame({"a": ["x", "x", "y", "y"], "b": ["p", "q", "p", "q"], "c": ["1", "2", "N", "4"]})
+
+
+def test_k_marginal_by_hand() -> None:
+    frame = three_columns()
+    chosen = triples(list(frame.columns), 300)
+    assert chosen == [("a", "b", "c")]
+    assert k_marginal(frame, frame.sample(frac=1, random_state=0), chosen, ["c"]) == 1000.0
+    one_of_four = frame.assign(a=["x", "x", "y", "x"])
+    assert k_marginal(frame, one_of_four, chosen, ["c"]) == 750.0
+    assert k_marginal(frame, frame.assign(b="z"), chosen, ["c"]) == 0.0  # control
+
+
+def test_k_marginal_bins_numbers_by_rank_and_keeps_text_among_them_apart() -> None:
+    n = 400
+    frame = pd.DataFrame({"a": ["x"] * n, "b": ["p"] * n, "c": [str(number) for number in range(n)]})
+    chosen = triples(list(frame.columns), 1)
+    within = frame.assign(c=[str(number // 20 * 20 + 1) for number in range(n)])
+    assert k_marginal(frame, within, chosen, ["c"]) == 1000.0
+    assert k_marginal(frame, within, chosen, []) == pytest.approx(50.0)  # control: as labels they are other values
+    lost = frame.assign(c=["N", *frame["c"][1:]])
+    assert k_marginal(frame, lost, chosen, ["c"]) == pytest.approx(1000 * (1 - 1 / n))
+
+
+def test_triples_are_fixed_and_distinct() -> None:
+    names = [f"c{number}" for number in range(12)]
+    chosen = triples(names, 50)
+    assert chosen == triples(names, 50) != triples(names, 50, seed=1)
+    assert len(set(chosen)) == 50
+
+
+def test_the_verbatim_bound_alarms_as_rarely_as_it_says_and_no_rarer() -> None:
+    seen, unseen, published, alarm, runs = 600, 900, 150, 0.01, 20_000
+    bound = excess_bound(seen, unseen, published, alarm)
+    drawn = hypergeom.rvs(seen + unseen, seen, published, size=runs, random_state=5)
+    beyond = int(np.sum(drawn / seen - (published - drawn) / unseen > bound))
+    assert beyond <= binom.isf(1e-6, runs, alarm)
+    step = 1 / seen + 1 / unseen
+    nearer = int(np.sum(drawn / seen - (published - drawn) / unseen > bound - 1.5 * step))
+    assert nearer > binom.ppf(1e-6, runs, alarm)  # control: a bound one person lower would alarm too often
+
+
+@pytest.mark.parametrize(("copied", "alarms"), [(0, False), (100, True)])
+def test_a_release_that_copies_people_is_caught(copied: int, alarms: bool) -> None:
+    n, rng = 2_000, np.random.default_rng(6)
+    people = pd.DataFrame({name: np.arange(n) if name == "age" else 0 for name in COLUMNS})
+    seen = rng.permutation(n) < n // 2
+    by_chance = rng.choice(n, 100, replace=False)
+    released = people.iloc[[*by_chance, *np.flatnonzero(seen)[:copied]]]
+    text = as_text(bank.matrix(people))
+    found = verbatim.compare(text, np.ones(n, dtype=bool), seen, released)
+    assert found["beyond"] == alarms
+
+
+def test_codes_come_back() -> None:
+    rng = np.random.default_rng(7)
+    levels = peers.Levels.of(pd.Series(["b", "a", "b"]))
+    assert levels.decode(levels.encode(pd.Series(["b", "a"])), rng).tolist() == ["b", "a"]
+    bins = peers.Bins((0, 1, 10, 100), null="N")
+    text = pd.Series(["0", "N", "5", "99", "1000"])
+    codes = bins.encode(text)
+    assert codes.tolist() == [0, 3, 1, 2, 2]
+    back = bins.decode(codes, rng)
+    assert back[0] == "0"
+    assert back[1] == "N"
+    assert bins.encode(back).tolist() == codes.tolist()
+    assert peers.Bins((0, 1, 2, 100), null="N").encode(back).tolist() != codes.tolist()  # control: other edges
+    nullable = peers.Bins((0.0, 1.0), whole=False, null=math.nan).decode(np.array([0, 1]), rng)
+    assert 0 <= nullable[0] < 1
+    assert math.isnan(nullable[1])
+
+
+def test_the_peers_keep_a_dependence() -> None:
+    if lacking := peers.lacking():
+        pytest.skip(f"benchmarks/peers-requirements.txt is not installed: {', '.join(lacking)}")
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 3, 2_000)
+    frame = pd.DataFrame({"a": a, "b": np.where(a == 2, "yes", "no"), "c": rng.integers(0, 2, 2_000).astype(bool)})
+    made = peers.synthesize(frame, peers.codebook(frame, {}), "MST", 50.0, 0)
+    assert list(made.dtypes) == list(frame.dtypes)
+    chosen = triples(list(frame.columns), 1)
+    loose = frame.assign(b=frame["b"].sample(frac=1, random_state=0).to_numpy())
+    # the multinomial's expected total variation of 2,000 draws over 12 cells, and McDiarmid at 1e-6
+    bound = 1000 * (math.sqrt(12 / 2_000) / 2 + math.sqrt(math.log(1e6) / (2 * 2_000))) + 10
+    assert k_marginal(frame, made, chosen, []) > 1000 - bound
+    assert k_marginal(frame, loose, chosen, []) < 1000 - bound  # control
+
+
+def test_methods_take_turns_within_their_budgets_and_a_failure_is_kept_by_name() -> None:
+    turns: list[str] = []
+
+    def make(name: str) -> Any:
+        def release(seed: int) -> dict[str, float]:
+            turns.append(f"{name}{seed}")
+            return {"x": float(seed)}
+
+        return release
+
+    def fail(seed: int) -> Any:
+        raise InputError("a person's cell.", "Do not print it.")
+
+    methods = [
+        Method("a", "p", make("a"), 3),
+        Method("b", "p", make("b"), 3, budget=-1.0, least=2),
+        Method("c", "p", fail, 3),
+    ]
+    found = contest("toy", methods, lambda made: made, Setting())
+    assert turns == ["a0", "b0", "a1", "b1", "a2"]
+    assert found["a"]["x"] == [0.0, 1.0, 2.0]
+    assert found["c"] == {"promise": "p", "seconds": [], "failed": "InputError"}
+    assert len(contest("toy", methods[:1], lambda made: made, Setting(at_most=1))["a"]["seconds"]) == 1
+
+
+def test_what_is_not_finite_or_far_out_is_told() -> None:
+    table = pa.table({"x": [0.0, 1.0, 2.0, 3.0], "t": ["a", "b", "a", "b"]})
+    assert edges.judge(table, table) == {"finite": True, "outside": 0.0, "distance": 0.0}
+    wild = pa.table({"x": [0.0, 1.0, 2.0, 1e9], "t": ["a", "b", "a", "new"]})
+    assert edges.judge(table, wild) == {"finite": True, "outside": 0.25, "distance": 0.25}
+    assert not edges.judge(table, pa.table({"x": [0.0, 1.0, 2.0, math.inf], "t": ["a", "b", "a", "b"]}))["finite"]
+
+
+def test_each_part_is_on_record_when_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(setting: Setting) -> dict[str, Any]:
+        raise ValueError("no")
+
+    def find(setting: Setting) -> dict[str, Any]:
+        return {"number": 7}
+
+    record = json.loads((pages.DOCS / "private-reference.json").read_text(encoding="utf-8"))
+    file = tmp_path / "private-reference.json"
+    file.write_text(json.dumps({"bank": record["bank"]}), encoding="utf-8")
+    monkeypatch.setattr(command, "PARTS", {"first": find, "second": fail, "bank": bank.run})
+    assert command.measure("first", Setting(), tmp_path)
+    before = file.read_text(encoding="utf-8")
+    found = json.loads(before)
+    assert list(found) == ["first", "bank"]
+    assert {"date", "machine", "versions", "minutes", "reference"} < found["first"].keys()
+    assert found["bank"] == record["bank"]
+    assert not command.measure("second", Setting(), tmp_path)
+    assert file.read_text(encoding="utf-8") == before
+    assert "## Bank" in (tmp_path / "private-reference.md").read_text(encoding="utf-8")
+    assert (tmp_path / "images" / "private-bank.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_a_trial_does_not_get_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["quality", "--runs", "1", "bank"])
+    with pytest.raises(SystemExit):
+        command.main()
+    monkeypatch.setattr("sys.argv", ["quality", "banc"])
+    with pytest.raises(SystemExit):
+        command.main()
+
+
+@pytest.mark.parametrize("load", [bank.load, adult.load, sdnist.load], ids=["bank", "adult", "sdnist"])
+def test_public_bins_hold_the_data(load: Any) -> None:
+    try:
+        frame = load()
+    except (InputError, KeyError):
+        pytest.skip("the data set is not there; see research.data")
+    module = {bank.load: bank, adult.load: adult, sdnist.load: sdnist}[load]
+    for name, bins in module.BINS.items():
+        numbers = pd.to_numeric(frame[name], errors="coerce").dropna()
+        assert bins.edges[0] <= numbers.min()
+        assert numbers.max() < bins.edges[-1]
+        assert (bins.null is not None) == (len(numbers) < len(frame))
+
+
+def test_a_private_release_shows_no_more_of_its_people_than_of_others() -> None:
+    """The verbatim attack on the real table: at chance with the private reference, caught with the paper's hold-out."""
+    try:
+        found = verbatim.run(Setting(at_most=2))
+    except InputError as absent:
+        pytest.skip(str(absent))
+    assert [run["beyond"] for run in found["halves"]] == [False, False]
+    assert [run["beyond"] for run in found["hold-out"]] == [True, True]  # control

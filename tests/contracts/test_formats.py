@@ -1,0 +1,172 @@
+"""What every file format promises, those of dipriv and one that a test adds: rows come back, whole and typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dipriv
+import tests.contracts.toy_format  # noqa: F401 (registers itself)
+from dipriv._sinks import FileSink
+from dipriv.errors import InputError
+from dipriv.guarantee import Assumption, AssumptionKind
+from dipriv.sources._formats import format_of
+from dipriv.sources._formats.registry import format_named
+from dipriv.sources.files import File, FileBatches
+
+SUFFIXES = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "arrow": ".arrow", "toy-lines": ".toyl"}
+MARKER = "zq7-marker-xv"
+TABLE = pa.table(
+    {
+        "whole": pa.array([1, 2, None, -4, 2**53]),
+        "real": [0.1, 1.5, 2.5, None, 1e-300],
+        "text": ["a", "Köln ☃ \U0001f600", "two\nlines", 'say "x", \ttab', "x" * 200],
+        "when": pa.array([0, 86_400, None, 10, 1_700_000_000], pa.timestamp("s")),
+        "flag": [True, False, None, True, True],
+    }
+)
+every_format = pytest.mark.parametrize("name", SUFFIXES)
+
+
+def kinds(schema: pa.Schema) -> list[str]:
+    """The types, but for the unit of times: Parquet has no seconds."""
+    return [str(kind).partition("[")[0] for kind in schema.types]
+
+
+def put(path: Path, table: pa.Table = TABLE, size: int = 2, format: str | None = None) -> Path:
+    with FileSink.at(path, format, force=True) as sink:
+        for batch in table.to_batches(max_chunksize=size):
+            sink.write(batch)
+        sink.commit()
+    return path
+
+
+@every_format
+def test_a_format_is_known_by_its_name_and_suffixes(name: str) -> None:
+    known = format_named(name)
+    assert known.name == name
+    assert SUFFIXES[name] in known.suffixes
+    for suffix in known.suffixes:
+        assert format_of(f"people{suffix}") == (known, None)
+        assert format_of(f"PEOPLE{suffix.upper()}.gz") == (known, "gzip")
+    assert format_of("people", name) == (known, None)
+
+
+@every_format
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+def test_rows_come_back_with_types_nulls_and_letters(name: str, packed: str, tmp_path: Path) -> None:
+    file = put(tmp_path / f"t{SUFFIXES[name]}{packed}")
+    for _ in range(2):  # as often as needed
+        found = File.at(file).read()
+        assert found.to_pydict() == TABLE.to_pydict()
+        assert kinds(found.schema) == kinds(TABLE.schema)
+    assert [found.name for found in tmp_path.iterdir()] == [file.name]
+
+
+@every_format
+def test_the_format_can_be_given_instead_of_a_suffix(name: str, tmp_path: Path) -> None:
+    file = put(tmp_path / "people.data", format=name)
+    assert File.at(file, name).read().to_pydict() == TABLE.to_pydict()
+    with pytest.raises(InputError, match="does not tell a format"):
+        File.at(file)
+
+
+@every_format
+def test_the_schema_is_that_of_the_rows(name: str, tmp_path: Path) -> None:
+    file = File.at(put(tmp_path / f"t{SUFFIXES[name]}"))
+    rows = FileBatches.of(file)
+    assert rows.schema.names == TABLE.column_names
+    assert kinds(rows.schema) == kinds(TABLE.schema)
+    assert all(column.metadata is None for column in rows.schema)
+    assert file.n_rows() in (None, TABLE.num_rows)
+    kept = rows.with_verbatim(["whole"]).schema
+    assert kept.field("whole").type == (pa.string() if file.format.is_text else pa.int64())
+    assert kept.remove(0).equals(rows.schema.remove(0))
+
+
+@every_format
+def test_some_columns_are_read_in_the_order_that_is_asked_for(name: str, tmp_path: Path) -> None:
+    rows = FileBatches.of(File.at(put(tmp_path / f"t{SUFFIXES[name]}")))
+    found = pa.Table.from_batches(rows.batches(["text", "whole"]))
+    assert found.to_pydict() == TABLE.select(["text", "whole"]).to_pydict()
+
+
+@every_format
+def test_batches_do_not_change_the_rows(name: str, tmp_path: Path) -> None:
+    table = pa.table({"a": np.arange(5000), "b": np.arange(5000) / 7})
+    files = [put(tmp_path / f"{size}{SUFFIXES[name]}", table, size) for size in (777, 5000)]
+    for file in files:
+        rows = FileBatches.of(File.at(file))
+        batches = list(rows.batches(["a", "b"]))
+        assert pa.Table.from_batches(batches).to_pydict() == table.to_pydict()
+        assert all(batch.num_rows for batch in batches)
+        assert all(batch.schema.equals(rows.schema) for batch in batches)
+
+
+@every_format
+def test_batches_may_have_dictionaries_of_their_own(name: str, tmp_path: Path) -> None:
+    parts: list[list[str | None]] = [["b", "a", None], ["a", "c"], ["c"], ["b", "d", "a"]]
+    batches = [pa.record_batch({"n": range(len(part)), "x": pa.array(part).dictionary_encode()}) for part in parts]
+    with FileSink.at(tmp_path / f"t{SUFFIXES[name]}") as sink:
+        for batch in batches:
+            sink.write(batch)
+        sink.commit()
+    found = File.at(tmp_path / f"t{SUFFIXES[name]}").read()["x"].to_pylist()
+    assert [cell or None for cell in found] == [cell for part in parts for cell in part]  # CSV has no null texts
+
+
+@every_format
+def test_what_is_not_of_the_format_is_refused_without_a_cell(name: str, tmp_path: Path) -> None:
+    broken = tmp_path / f"t{SUFFIXES[name]}"
+    broken.write_bytes(f'{{"a": 1,2\n"{MARKER}\n'.encode() + b"\xff\xfe\0")
+    with pytest.raises(InputError) as caught:
+        File.at(broken).read()
+    assert broken.name in caught.value.fault
+    assert MARKER not in f"{caught.value} {caught.value.__cause__}"
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def people(rows: int = 800) -> pa.Table:
+    rng = np.random.default_rng(4)
+    return pa.table(
+        {
+            "row": np.arange(rows),
+            "age": rng.integers(18, 90, rows),
+            "pay": rng.normal(size=rows),
+            "city": rng.choice(["Bonn", "Köln", "Ulm"], rows),
+        }
+    )
+
+
+def texts(table: pa.Table) -> dict[str, list[Any]]:
+    """The cells; those of the kept column as texts, as which a text file has them."""
+    plain: dict[str, list[Any]] = table.to_pydict()
+    return plain | {"row": [str(cell) for cell in plain["row"]]}
+
+
+def cells(path: Path) -> dict[str, list[Any]]:
+    return texts(File.at(path).read())
+
+
+@every_format
+@pytest.mark.parametrize("options", [{}, {"reference": "holdout"}], ids=["private", "holdout"])
+def test_a_release_goes_in_and_out(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    file, out = put(tmp_path / f"in{SUFFIXES[name]}", people(), 300), tmp_path / f"out{SUFFIXES[name]}"
+    release = dipriv.privatize_file(file, out, 1.0, keep=["row"], seed=3, **options)
+    here: Any = dipriv.privatize(people(), 1.0, keep=["row"], seed=3, **options)
+    assert cells(out) == texts(here.data)
+    inferred = (Assumption(AssumptionKind.FILE_TYPES_PUBLIC),) if format_named(name).is_text else ()
+    assert release.guarantee.assumptions == (*here.guarantee.assumptions, *inferred)
+    sidecar = json.loads(out.with_name(f"{out.name}.dipriv.json").read_text(encoding="utf-8"))
+    assert sidecar["guarantee"] == release.guarantee.to_dict()
+    other = tmp_path / f"other{SUFFIXES[name]}"
+    dipriv.privatize_file(file, other, 1.0, keep=["row"], seed=4, **options)
+    assert cells(other) != texts(here.data)  # control: the noise is there
+    written = tmp_path / f"written{SUFFIXES[name]}"
+    dipriv.privatize(file, 1.0, keep=["row"], seed=3, **options).write(written)
+    assert written.read_bytes() == out.read_bytes()

@@ -1,0 +1,13 @@
+"""Rewrite the snapshots, and show what changed."""
+
+from __future__ import annotations
+
+import difflib
+
+from tests.snapshots.surface import snapshots, stored, write
+
+before, after = stored(), snapshots()
+for name in sorted(before | after):
+    old, new = (side.get(name, "").splitlines(keepends=True) for side in (before, after))
+    print("".join(difflib.unified_diff(old, new, f"old {name}", f"new {name}")), end="")
+write(after)

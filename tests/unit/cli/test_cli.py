@@ -1,0 +1,292 @@
+"""The command line as a user meets it: real processes, exit codes, pipes, errors without tracebacks, kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import dipriv
+from dipriv.ledger import Ledger
+
+MARKER = "zq7-marker-xv"
+NOBODY = "postgresql://user:secret@127.0.0.1:1/nothing"
+
+
+def dipriv_command(
+    *arguments: object, folder: Path, text: bool = True, code: int | None = 0, **more: Any
+) -> subprocess.CompletedProcess[Any]:
+    environment = {**os.environ, "COLUMNS": "160", "DIPRIV_LEDGER": str(folder / "default.db")} | more.pop("env", {})
+    done = subprocess.run(
+        [sys.executable, "-m", "dipriv", *map(str, arguments)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=text,
+        check=False,
+        timeout=300,
+        **more,
+    )
+    assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in str(done.stderr)
+    return done
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write(tmp_path / "people.csv")
+
+
+def write(file: Path, rows: int = 2000) -> Path:
+    rng = np.random.default_rng(1)
+    columns = {
+        "id": np.arange(rows) + 5_000_000,
+        "age": rng.integers(18, 90, rows),
+        "income": rng.lognormal(10, 1, rows).round(2),
+        "sex": np.array(["f", "m"])[rng.integers(0, 2, rows)],
+    }
+    pacsv.write_csv(pa.table(columns), file)
+    return file
+
+
+ASKED = ("--epsilon", "1", "--reference", "holdout", "--keep", "id")
+
+
+def test_a_table_is_published(table: Path, tmp_path: Path) -> None:
+    done = dipriv_command("privatize", table, "-o", "out.parquet", *ASKED, folder=tmp_path)
+    released = pq.read_table(tmp_path / "out.parquet")
+    assert released.column_names == ["id", "age", "income", "sex"]
+    assert "ε = 1 differential privacy" in done.stdout
+    assert "no formal protection" in done.stdout
+    assert "ε spent 1" in done.stdout
+    assert done.stderr == "Warning: columns passed through unprotected: 'id'.\n"  # and no progress bar
+    again = dipriv_command("privatize", table, "-o", "out2.csv", *ASKED, folder=tmp_path)
+    assert "release 2, ε spent 2" in again.stdout
+
+
+@pytest.mark.slow
+def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
+    done = dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--json", folder=tmp_path)
+    told = json.loads(done.stdout)
+    assert told["guarantee"]["epsilon"] == 1.0
+    assert told["rows"]["read"] == 2000
+    assert told["ledger"] == {"releases": 1, "spent": 1.0, "budget": None}
+
+
+@pytest.mark.slow
+def test_pipes(table: Path, tmp_path: Path) -> None:
+    done = dipriv_command(
+        *("privatize", "-", "-o", "-", "--format", "csv", *ASKED, "--no-ledger", "--seed", "3"),
+        folder=tmp_path,
+        text=False,
+        input=table.read_bytes(),
+    )
+    (tmp_path / "piped.csv").write_bytes(done.stdout)
+    dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--no-ledger", "--seed", "3", "-q", folder=tmp_path)
+    assert (tmp_path / "piped.csv").read_bytes() == (tmp_path / "out.csv").read_bytes()
+    assert "NOT PRIVATE: SEEDED" in done.stderr.decode()
+
+
+@pytest.mark.slow
+def test_a_schema_goes_from_inspect_to_privatize(table: Path, tmp_path: Path) -> None:
+    shown = dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path)
+    assert "identifier" in shown.stdout
+    assert set(dipriv.Schema.load(tmp_path / "schema.toml")) == {"age", "income", "sex"}
+    dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--schema", "schema.toml", folder=tmp_path)
+    note = json.loads((tmp_path / "out.csv.dipriv.json").read_text(encoding="utf-8"))
+    assert note["columns"]["sex"] == "categorical (declared)"
+
+
+@pytest.mark.slow
+def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
+    dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--report", "own.html", folder=tmp_path)
+    dipriv_command("compare", table, "out.csv", "-o", "report.html", "--target", "income", folder=tmp_path)
+    for name in ("own.html", "report.html"):
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert "do not publish" in page
+        assert "ε = 1 differential privacy" in page
+    (tmp_path / "out.csv.dipriv.json").write_text("[" * 100_000)  # a note that somebody else wrote
+    dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path)
+    assert "ε = 1 differential privacy" not in (tmp_path / "again.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> None:
+    where = ("--ledger", f"sqlite:///{tmp_path}/budget.db")
+    dipriv_command("ledger", "budget", "people", 1.5, *where, folder=tmp_path)
+    dipriv_command("privatize", table, "-o", "a.csv", *ASKED, "--dataset", "people", *where, folder=tmp_path)
+    refused = dipriv_command("privatize", table, "-o", "b.csv", *ASKED, *where, folder=tmp_path, code=1)
+    assert "0.5" in refused.stderr
+    assert not (tmp_path / "b.csv").exists()
+    assert "1.5" in dipriv_command("ledger", *where, folder=tmp_path).stdout
+    shown = dipriv_command("ledger", "show", "people", *where, folder=tmp_path).stdout
+    assert "a.csv" in shown
+    assert "13.6%" in shown  # 5% times e, rounded up
+    unknown = dipriv_command("ledger", "show", "nobody", *where, folder=tmp_path, code=1)
+    assert "nobody" in unknown.stderr
+
+
+@pytest.mark.slow
+def test_no_file_is_overwritten_by_mistake(table: Path, tmp_path: Path) -> None:
+    before = table.read_bytes()
+    for arguments in (
+        ("privatize", table, "-o", "same.csv", *ASKED, "--report", "same.csv"),
+        ("privatize", table, "-o", "o.csv", *ASKED, "--report", table),
+        ("privatize", table, "-o", table, *ASKED, "--force"),
+        ("privatize", table, "-o", "o.csv", "-e", "1", "--public", table),
+        ("inspect", table, "-o", table),
+        ("inspect", table, "-o", table, "--force"),
+        ("compare", table, table, "-o", "report.html"),
+    ):
+        dipriv_command(*arguments, folder=tmp_path, code=1)
+    assert table.read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir() if "default" not in file.name} == {"people.csv"}
+
+
+@pytest.mark.slow
+def test_secrets_are_the_owners_alone(table: Path, tmp_path: Path) -> None:
+    dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path)
+    dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--report", "report.html", folder=tmp_path)
+    for name in ("schema.toml", "report.html", "default.db"):
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0
+    dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path, code=1)
+    dipriv_command("inspect", table, "-o", "schema.toml", "--force", folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_kept_columns_pass_through_letter_by_letter(tmp_path: Path) -> None:
+    rows = "".join(f"{number:05},1.50,{number % 7}\n" for number in range(200))
+    (tmp_path / "t.csv").write_text("zip,price,x\n" + rows, encoding="utf-8")
+    asked = ("-e", "1", "--reference", "holdout", "--keep", "zip", "--keep", "price")
+    dipriv_command("privatize", "t.csv", "-o", "o.csv", *asked, folder=tmp_path)
+    lines = (tmp_path / "o.csv").read_text(encoding="utf-8").replace('"', "").splitlines()[1:]
+    assert {line.rsplit(",", 1)[0] for line in lines} <= {line.rsplit(",", 1)[0] for line in rows.splitlines()}
+
+
+@pytest.mark.slow
+def test_seeded_and_uncounted_releases_are_called_so(table: Path, tmp_path: Path) -> None:
+    dipriv_command("privatize", table, "-o", "a.csv", *ASKED, "--seed", "3", folder=tmp_path)
+    shown = dipriv_command("ledger", "show", "people", folder=tmp_path).stdout
+    assert "NOT PRIVATE: seeded" in shown
+    assert "nothing bounds" in shown
+    done = dipriv_command("privatize", table, "-o", "b.csv", *ASKED, "--no-ledger", folder=tmp_path)
+    assert "would hold out other rows" in done.stderr
+
+
+BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
+    "no epsilon": (("privatize", "people.csv", "-o", "o.csv"), 2, "Missing option"),
+    "bad epsilon": (("privatize", "people.csv", "-o", "o.csv", "-e", "0", "--reference", "holdout"), 1, "epsilon=0.0"),
+    "missing file": (("privatize", "none.csv", "-o", "o.csv", *ASKED), 1, "none.csv is not a file"),
+    "unknown column": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--drop", "x"), 1, "'x'"),
+    "no format": (("privatize", "people.csv", "-o", "o", *ASKED), 1, "--format"),
+    "no folder": (("privatize", "people.csv", "-o", "no/o.csv", *ASKED), 1, "does not exist"),
+    "exists": (("privatize", "people.csv", "-o", "ragged.csv", *ASKED), 1, "--force"),
+    "ragged": (("privatize", "ragged.csv", "-o", "o.csv", *ASKED), 1, "row 3 has 3 columns"),
+    "truncated": (("privatize", "cut.parquet", "-o", "o.csv", *ASKED), 1, "not a whole Parquet file"),
+    "unreachable": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--ledger", NOBODY), 1, "127.0.0.1"),
+    "not a ledger": (("ledger", "--ledger", "people.csv"), 1, "people.csv"),
+    "no names": (("privatize", "bare.csv", "-o", "o.csv", "-e", "1", "--reference", "holdout"), 1, "names of columns"),
+    "idle option": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--rows-per-unit", "3"), 1, "without a unit"),
+    "unknown unit": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--unit", "who"), 1, "'who'"),
+    "unknown command": (("publish",), 2, "No such command"),
+    "idle target": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--target", "pay"), 1, "not private"),
+    "unknown target": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--target", "who"), 1, "'who'"),
+    "strict": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--strict"), 1, "strict"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if case in ("bad epsilon", "ragged", "no epsilon") else pytest.mark.slow)
+        for case in BAD
+    ],
+)
+def test_bad_input_is_told_and_loses_nothing(case: str, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "ragged.csv").write_text(f"a,b\n1,2\n1,{MARKER},3\n", encoding="utf-8")
+    (tmp_path / "bare.csv").write_text("79,48.81,m\n12,3.5,f\n", encoding="utf-8")
+    pq.write_table(pa.table({"a": np.arange(9000)}), tmp_path / "cut.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "cut.parquet").read_bytes()[:4000])
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    arguments, code, told = BAD[case]
+    done = dipriv_command(*arguments, folder=tmp_path, code=code)
+    assert told in done.stderr
+    assert MARKER not in done.stderr + done.stdout
+    assert "secret" not in done.stderr
+    after = {file.name: file.read_bytes() for file in tmp_path.iterdir() if not file.name.startswith("default.db")}
+    assert after == before
+    if (tmp_path / "default.db").exists():
+        with Ledger.open(tmp_path / "default.db") as ledger:
+            assert sum(found.spent for found in ledger.datasets()) == 0
+
+
+def test_a_debugger_gets_the_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dipriv", "--debug", "privatize", "none.csv", "-o", "o.csv", "-e", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+@pytest.mark.slow
+def test_version_help_and_plain_output(tmp_path: Path) -> None:
+    assert dipriv_command("--version", folder=tmp_path).stdout.strip() == f"dipriv {dipriv.__version__}"
+    shown = dipriv_command("--help", folder=tmp_path, env={"NO_COLOR": "1", "FORCE_COLOR": ""}).stdout
+    assert "\x1b[3" not in shown
+    for command in ("privatize", "inspect", "compare", "ledger", "audit"):
+        assert command in shown
+        dipriv_command(command, "--help", folder=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", range(5))
+def test_kill_9_at_any_moment(group: int, tmp_path: Path) -> None:
+    """Ten trials a group: the output is whole or absent, and whatever exists was spent before."""
+    table = write(tmp_path / "people.csv", rows=120_000)
+    moment = random.Random(group)
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    spent = 0.0
+    longest = 0.0
+    for trial in range(10):
+        out = tmp_path / f"out-{trial}.csv"
+        asked = ["privatize", str(table), "-o", str(out), *ASKED, "--ledger", url, "-q"]
+        start = time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dipriv", *asked], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        if trial == 0:
+            process.wait()
+            longest = time.monotonic() - start
+        else:
+            time.sleep(moment.uniform(0.3, 1.0) * longest)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+        with Ledger.open(url) as ledger:
+            now = sum(found.spent for found in ledger.datasets())
+        assert now in (spent, spent + 1)
+        if out.exists():
+            assert now == spent + 1
+            with Ledger.open(url) as ledger:
+                rows = ledger.records("people")[0].rows
+            assert pacsv.read_csv(out).num_rows == rows
+            assert out.with_name(f"{out.name}.dipriv.json").exists()
+        spent = now
+    assert spent >= 1

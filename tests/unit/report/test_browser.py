@@ -1,0 +1,157 @@
+"""The report in a real browser: no complaint on its console, no request, and nothing wider than a phone."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+import dipriv
+from dipriv.report import compare, write_report
+from tests.unit.report.test_report import COLUMN, LABEL, survey
+
+PHONE, DESKTOP = 390, 1200
+OWN_HOSTS = ("google.com", "googleapis.com", "gvt1.com")
+"""Where Chromium asks for its own sake, whatever it shows."""
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-pings",
+    "--allow-file-access-from-files",
+    "--enable-logging=stderr",
+)
+_MEASURE = """<!DOCTYPE html><body style="margin:0">{frames}
+<script>
+for (const frame of document.querySelectorAll("iframe")) frame.onload = function () {{
+  const page = this.contentDocument;
+  this.title = page.documentElement.scrollWidth + ": " + page.querySelector("header").innerText;
+}};
+</script>"""
+_FRAME = '<iframe src="{source}" style="width:{width}px; height:3000px; border:0"></iframe>'
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a browser made of a page."""
+
+    dom: str
+    console: list[str]
+    hosts: set[str]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    for name in ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    pytest.skip("no Chromium on this machine: install the system's package chromium to look at the report")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    rng = np.random.default_rng(30)
+    table = survey(31, 800)[[COLUMN, "since", "town", "works"]].assign(heavy=rng.pareto(1.0, 800))
+    table["a_long_name_without_a_space" * 5] = rng.integers(0, 3, 800)
+    release = dipriv.privatize(table, 2.0, reference="holdout", seed=32)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    comparison = compare(
+        table,
+        release.data,
+        schema=release.schema,
+        rows=release.secrets.row_positions,
+        guarantee=release.guarantee,
+        target="works",
+    )
+    write_report(comparison, path)
+    return path
+
+
+def visit(chromium: str, page: Path, folder: Path, *options: str) -> Visit:
+    """Open a local page and wait until it is loaded."""
+    log = folder / "net.json"
+    ran = subprocess.run(
+        [
+            chromium,
+            *_FLAGS,
+            *options,
+            f"--user-data-dir={folder / 'profile'}",
+            f"--log-net-log={log}",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if ran.returncode != 0 or not log.exists():
+        pytest.skip(f"Chromium does not run here (exit code {ran.returncode})")
+    asked = {
+        event["params"]["url"] for event in json.loads(log.read_text())["events"] if "url" in event.get("params", {})
+    }
+    hosts = {urlsplit(url).hostname or "" for url in asked if url.startswith(("http", "ws", "ftp"))}
+    return Visit(
+        ran.stdout,
+        [line for line in ran.stderr.splitlines() if ":CONSOLE" in line],
+        {host for host in hosts if not host.endswith(OWN_HOSTS)},
+    )
+
+
+def test_the_page_loads_in_silence_and_is_not_blank(chromium: str, report: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "page.png"
+    found = visit(chromium, report, tmp_path, "--window-size=500,2000", f"--screenshot={picture}")
+    assert not found.console
+    assert not found.hosts
+    assert "Original and release" in found.dom
+    assert found.dom.count("<svg") == report.read_text(encoding="utf-8").count("<svg")
+    assert "<script" not in found.dom
+    assert html.escape(COLUMN, quote=False) in found.dom
+    assert LABEL not in found.dom
+    image = pytest.importorskip("PIL.Image").open(picture).convert("L")
+    shades = np.bincount(np.asarray(image).ravel()) / (image.width * image.height)
+    assert shades.max() < 0.98  # paper
+    assert np.count_nonzero(shades) > 50  # text and charts
+
+
+def test_control_a_page_that_loads_or_complains_is_noticed(chromium: str, report: Path, tmp_path: Path) -> None:
+    text = report.read_text(encoding="utf-8")
+    policy = text[text.index("<meta http-equiv") : text.index("<link rel")]
+    loads = text.replace("</main>", '<img src="http://dipriv.invalid/x.png"></main>')
+    loud = tmp_path / "loud.html"
+    loud.write_text(loads, encoding="utf-8")
+    forbidden = visit(chromium, loud, tmp_path)
+    assert not forbidden.hosts  # the page's own policy forbids all loading, and the console says so
+    assert forbidden.console
+    loud.write_text(loads.replace(policy, ""), encoding="utf-8")
+    assert visit(chromium, loud, tmp_path).hosts == {"dipriv.invalid"}
+
+
+def test_the_page_is_no_wider_than_its_window(chromium: str, report: Path, tmp_path: Path) -> None:
+    wide = tmp_path / "wide.html"  # control
+    text = report.read_text(encoding="utf-8")
+    wide.write_text(text.replace("<main>", '<main><div style="width:1300px">.</div>'), encoding="utf-8")
+    shown = [(report, PHONE), (report, DESKTOP), (wide, PHONE)]
+    frames = "".join(_FRAME.format(source=page.as_uri(), width=width) for page, width in shown)
+    window = tmp_path / "window.html"
+    window.write_text(_MEASURE.format(frames=frames), encoding="utf-8")
+    dom = visit(chromium, window, tmp_path).dom
+    assert f'title="{PHONE}: Contains statistics' in dom
+    assert f'title="{DESKTOP}: Contains statistics' in dom
+    assert dom.count(": Contains statistics of the private data; do not publish.") == len(shown)
+    assert dom.count(f'title="{PHONE}: ') == 1

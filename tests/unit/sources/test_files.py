@@ -1,0 +1,229 @@
+"""Files: every format in and out, whole or not at all, and errors that name the place and never a cell."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dipriv._base.atomic_write import write_text
+from dipriv._sinks import FileSink
+from dipriv.errors import InputError, SourceChangedError, StorageError
+from dipriv.sources.files import File, FileBatches
+from tests.unit.refusal import refused
+
+MARKER = "zq7-marker-xv"
+TABLE = pa.table(
+    {
+        "number": pa.array([1, 2, None, 4]),
+        "real": [0.5, 1.5, 2.5, None],
+        "text": ["a", "b,c", "two\nlines", 'say "x"'],
+        "when": pa.array([0, 86_400, None, 10], pa.timestamp("s")),
+    }
+)
+NAMES = ["t.csv", "t.tsv", "t.parquet", "t.arrow", "t.feather", "t.csv.gz", "t.csv.zst", "t.tsv.bz2", "t.arrow.lz4"]
+
+
+def put(path: Path, table: pa.Table = TABLE, format: str | None = None) -> Path:
+    with FileSink.at(path, format, force=True) as sink:
+        for batch in table.to_batches(max_chunksize=2):
+            sink.write(batch)
+        sink.commit()
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
+    file = put(tmp_path / name)
+    assert [found.name for found in tmp_path.iterdir()] == [name]
+    assert File.at(file).read().to_pydict() == TABLE.to_pydict()
+    assert File.at(file).read().to_pydict() == TABLE.to_pydict()  # a source is read as often as needed
+
+
+def test_streams_of_arrow_are_read(tmp_path: Path) -> None:
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as stream, pa.ipc.new_stream(stream, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert File.at(tmp_path / "t.arrow").read().equals(TABLE)
+
+
+def test_a_format_can_be_given(tmp_path: Path) -> None:
+    file = put(tmp_path / "t.data", format="parquet")
+    assert File.at(file, "parquet").read().to_pydict() == TABLE.to_pydict()
+    refused(InputError, "'t.data' does not tell a format", "--format", call=lambda: File.at(file))
+    refused(InputError, "format 'xls'", "arrow, csv, tsv, parquet", call=lambda: File.at(file, "xls"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("late", "wanted"),
+    [("2.5", pa.float64()), ("plenty", pa.string()), ("", pa.int64()), ("99999999999999999999", pa.float64())],
+)
+def test_csv_types_settle_over_the_whole_file(late: str, wanted: pa.DataType, tmp_path: Path) -> None:
+    rows = 4_000_000  # beyond the first block, from which types are guessed
+    file = tmp_path / "t.csv"
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write("a,b\n")
+        stream.write("12345,1\n" * rows)
+        stream.write(f"{late},2\n")
+    found = File.at(file).read()
+    assert found.schema.field("a").type == wanted
+    assert found.num_rows == rows + 1
+
+
+@pytest.mark.slow
+def test_a_column_of_nulls_that_turns_out_to_hold_text(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write("a,b\n")
+        stream.write(",1\n" * 6_000_000)
+        stream.write("x,2\n")
+    assert File.at(file).read().schema.field("a").type == pa.string()
+
+
+BAD = {
+    "ragged.csv": (f"a,b\n1,2\n1,{MARKER},3\n".encode(), "row 3 has 3 columns, not 2"),
+    "latin.csv": ("a,b\n1,caf\xe9\n".encode("latin-1"), "column 'b' is not in UTF-8"),
+    "empty.csv": (b"", "is empty"),
+    "header.csv": (b"a,b\n", "has no rows"),
+    "cut.parquet": (b"PAR1" + b"\0" * 50, "not a whole Parquet file"),
+    "text.parquet": (b"a,b\n1,2\n", "not a whole Parquet file"),
+    "cut.arrow": (b"ARROW1\0\0" + b"\1" * 40, "cannot be read as a table"),
+    "cut.csv.gz": (b"\x1f\x8b\x08\x00garbage", "compressed data is damaged"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_without_a_cell(name: str, tmp_path: Path) -> None:
+    content, told = BAD[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        File.at(tmp_path / name).read()
+    assert name in caught.value.fault
+    assert told in caught.value.fault
+    assert MARKER not in str(caught.value)
+
+
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": np.arange(100_000)}), file)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    refused(InputError, "t.parquet", "not a whole Parquet file", call=lambda: File.at(file).read())
+
+
+def test_places_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "there.csv").write_text("a\n1\n", encoding="utf-8")
+    refused(InputError, "none.csv is not a file", call=lambda: File.at(tmp_path / "none.csv"))
+    refused(InputError, "there.csv exists", "--force", call=lambda: FileSink.at(tmp_path / "there.csv"))
+    refused(InputError, "does not exist", "Make it", call=lambda: FileSink.at(tmp_path / "no" / "t.csv"))
+    (tmp_path / "folder.csv").mkdir()
+    refused(InputError, "is a folder", call=lambda: FileSink.at(tmp_path / "folder.csv", force=True))
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    file = put(tmp_path / "t.csv")
+    before = file.read_bytes()
+
+    def broken() -> None:
+        with FileSink.at(file, force=True) as sink:
+            sink.write(TABLE.to_batches()[0])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken()
+    assert file.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == ["t.csv"]
+
+
+FULL = """
+import resource, signal, sys
+import numpy as np, pyarrow as pa
+from dipriv.errors import StorageError
+from dipriv._sinks import FileSink
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    with FileSink.at(sys.argv[1]) as sink:
+        for start in range(20):
+            sink.write(pa.record_batch({"a": np.random.default_rng(start).random(100_000)}))
+        sink.commit()
+except StorageError as error:
+    print(error.fault)
+"""
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.csv.gz"])
+def test_a_full_disk_leaves_nothing(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path / name], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == f"{name}: File too large."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_appear_whole(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "one")
+    write_text(tmp_path / "a.txt", "two")
+    assert [(found.name, found.read_text(encoding="utf-8")) for found in tmp_path.iterdir()] == [("a.txt", "two")]
+
+
+def test_texts_are_read_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text('a,b,zip\n,1,00012\nNA,,00000\n"x, y",3,99999\n', encoding="utf-8")
+    rows = FileBatches.of(File.at(file)).with_verbatim(["zip"])
+    found = pa.Table.from_batches(rows.batches(rows.schema.names))
+    assert found.to_pydict() == {"a": ["", "NA", "x, y"], "b": [1, None, 3], "zip": ["00012", "00000", "99999"]}
+
+
+HEADS = {
+    "79,48.81,m\n80,1.5,f\n": "numbers or nothing",
+    "age,,sex\n1,2,3\n": "numbers or nothing",
+    "age;sex\n1;m\n": "another separator",
+    "a,a,b\n1,2,3\n": "same name",
+}
+
+
+@pytest.mark.parametrize("text", HEADS)
+def test_a_first_line_without_names_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        File.at(tmp_path / "t.csv").read()
+    assert HEADS[text] in caught.value.fault
+    assert "48.81" not in str(caught.value)
+
+
+def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
+    file = put(tmp_path / "t.csv")
+    source = File.at(file)
+    source.read()
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write("5,1,x,1970-01-01 00:00:00\n")
+    refused(SourceChangedError, "changed while it was read", call=source.read)
+
+
+def test_the_slower_of_two_runs_is_refused(tmp_path: Path) -> None:
+    first, second = (FileSink.at(tmp_path / "t.csv") for _ in range(2))
+    with first, second:
+        for sink in (first, second):
+            sink.write(TABLE.to_batches()[0])
+        first.commit()
+        refused(StorageError, "t.csv: File exists", call=second.commit)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_file_system_without_links_is_one_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", no_links)
+    first, second = (FileSink.at(tmp_path / "t.csv") for _ in range(2))
+    with first, second:
+        for sink in (first, second):
+            sink.write(TABLE.to_batches()[0])
+        first.commit()
+        refused(StorageError, "t.csv: File exists", call=second.commit)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
