@@ -60,7 +60,7 @@ class FileSink:
         if file.is_dir():
             raise InputError(f"{file} is a folder.", "Give the name of a file.")
         if os.path.lexists(file) and not force:
-            raise InputError(f"{file} exists.", "Choose another name, or replace it with --force.")
+            raise InputError(f"{file} exists.", "Choose another name, or replace it with --force (force=True).")
         if not file.parent.is_dir():
             raise InputError(f"the folder {file.parent} does not exist.", "Make it, or choose another.")
         if file.exists() and not file.is_file():

@@ -33,7 +33,7 @@ class FolderSink:
         if str(name) == "-" or path.suffix.lstrip(".") in ("csv", "tsv", "arrow"):
             raise InputError(f"{name} is not the name of a folder.", "Spark writes a folder of Parquet files.")
         if path.exists() and not (force and path.is_dir()):
-            raise InputError(f"{name} exists.", "Choose another name, or replace the folder with --force.")
+            raise InputError(f"{name} exists.", "Choose another name, or replace the folder with --force (force=True).")
         if not path.parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist.", "Make it, or choose another.")
         return cls(path, temporary_path(path))

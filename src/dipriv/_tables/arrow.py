@@ -42,13 +42,13 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
     if pt.is_null(arrow_type):
         raise InputError(
             f"column {name!r} holds nothing but nulls.",
-            "Leave it out with columns=[...], or pass it through with keep=[...].",
+            "Leave it out (drop=[...], --drop), or pass it through (keep=[...], --keep).",
         )
     shown = label.partition("<")[0] if pt.is_nested(arrow_type) else label  # names of fields may come from cells
     raise SchemaError(
         f"column {name!r} has type {shown}, which dipriv does not take.",
-        "Convert it to numbers, text, dates or booleans, leave it out with columns=[...], or pass it through with "
-        "keep=[...].",
+        "Convert it to numbers, text, dates or booleans, leave it out (drop=[...], --drop), or pass it through "
+        "(keep=[...], --keep).",
     )
 
 

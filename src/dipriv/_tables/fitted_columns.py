@@ -242,6 +242,6 @@ def _some(name: str, cells: ColumnValues) -> ColumnValues:
     if not len(cells.present):
         raise ReferenceDataError(
             f"column {name!r} has no value but nulls in the {len(cells)} reference rows.",
-            "Leave it out with columns=[...], pass it through with keep=[...], or give more reference rows.",
+            "Leave it out (drop=[...], --drop), pass it through (keep=[...], --keep), or give more reference rows.",
         )
     return cells

@@ -289,8 +289,8 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
         # the type of such columns, digits after the point included, would be read from the cells
         raise SchemaError(
             f"column {name!r} holds objects that are neither text, booleans, dates nor times of day.",
-            "Give it a type of its own (astype, pandas.to_datetime, ArrowDtype), leave it out with columns=[...], or "
-            "pass it through with keep=[...].",
+            "Give it a type of its own (astype, pandas.to_datetime, ArrowDtype), leave it out (drop=[...], --drop), or "
+            "pass it through (keep=[...], --keep).",
         )
     return array, None, None
 
@@ -321,7 +321,7 @@ def _arrow(name: str, dtype: str, convert: Any) -> pa.Array:
     except Exception:  # Arrow and polars put the offending cell into their messages
         raise SchemaError(
             f"column {name!r} of type {dtype} has no single Arrow type (mixed or unsupported values).",
-            "Convert it to one type, leave it out with columns=[...], or pass it through with keep=[...].",
+            "Convert it to one type, leave it out (drop=[...], --drop), or pass it through (keep=[...], --keep).",
         ) from None
 
 

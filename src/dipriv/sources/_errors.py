@@ -27,7 +27,7 @@ class CellTypeError(Exception):
 def translate_errors(
     name: str,
     kinds: tuple[type[Exception], ...] = (Exception,),
-    remedy: str = "Repair the file, or say its format with --format.",
+    remedy: str = "Repair the file, or say its format with --format (format=...).",
 ) -> Iterator[None]:
     """Turn errors of Arrow, of the system and of these kinds into errors of dipriv that show no cell.
 

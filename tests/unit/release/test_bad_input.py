@@ -121,7 +121,7 @@ NESTED = {
 @pytest.mark.parametrize(("shown", "array"), NESTED.items(), ids=NESTED.keys())
 def test_arrow_types_that_are_not_one_value_a_row(shown: str, array: pa.Array) -> None:
     table = pa.table({"odd": array, "pay": range(ROWS)})
-    words = f"column 'odd' has type {shown}", "columns=[...]", "keep=[...]"
+    words = f"column 'odd' has type {shown}", "drop=[...]", "keep=[...]"
     refused(SchemaError, *words, call=lambda: privatize(table))
     refused(SchemaError, *words, call=lambda: privatize(table, public=table))
     refused(SchemaError, *words, call=lambda: dipriv.infer_schema(table))
@@ -153,7 +153,7 @@ OBJECTS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("cells", OBJECTS.values(), ids=OBJECTS.keys())
 def test_pandas_objects_that_are_not_of_one_type(cells: list[Any]) -> None:
     frame = pd.DataFrame({"odd": pd.Series(cells, dtype=object), "pay": range(ROWS)})
-    refused(SchemaError, "column 'odd'", "columns=[...]", "keep=[...]", call=lambda: privatize(frame))
+    refused(SchemaError, "column 'odd'", "drop=[...]", "keep=[...]", call=lambda: privatize(frame))
     refused(SchemaError, "column 'odd'", call=lambda: privatize(frame, public=frame))
     assert privatize(frame, keep=["odd"])["odd"].dtype == object
 
@@ -315,7 +315,7 @@ def test_arguments_of_the_wrong_make_are_refused(options: dict[str, Any], match:
 @pytest.mark.parametrize("scale", [400, -400])
 def test_a_decimal_whose_scale_no_number_has_is_refused(scale: int) -> None:
     odd = pa.table({"pay": pa.array([1, 2] * 30).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, scale))})
-    refused(SchemaError, "'pay'", "decimal128", "columns=[...]", call=lambda: dipriv.privatize(odd, 1.0))
+    refused(SchemaError, "'pay'", "decimal128", "drop=[...]", call=lambda: dipriv.privatize(odd, 1.0))
 
 
 def test_labels_that_are_no_data_of_a_row_are_refused_in_parts_too() -> None:

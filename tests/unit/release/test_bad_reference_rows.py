@@ -84,14 +84,14 @@ TYPED_NULLS = [
 
 @pytest.mark.parametrize("table", UNTYPED_NULLS, ids=lambda table: type(table).__module__)
 def test_columns_without_a_type(table: Any) -> None:
-    words = "column 'x' holds nothing but nulls", "columns=[...]", "keep=[...]"
+    words = "column 'x' holds nothing but nulls", "drop=[...]", "keep=[...]"
     refused(InputError, *words, call=lambda: privatize(table))
     refused(InputError, *words, call=lambda: privatize(table, public=table))
 
 
 @pytest.mark.parametrize("table", TYPED_NULLS, ids=lambda table: type(table).__module__)
 def test_columns_of_nulls(table: Any) -> None:
-    words = "column 'x' has no value but nulls", "reference rows", "columns=[...]", "keep=[...]"
+    words = "column 'x' has no value but nulls", "reference rows", "drop=[...]", "keep=[...]"
     refused(ReferenceDataError, *words, call=lambda: privatize(table))
     refused(ReferenceDataError, *words, "60 reference rows", call=lambda: privatize(table, public=table))
 

@@ -292,7 +292,7 @@ def test_bad_tables(session: Any, numbers: Any) -> None:
     }.items():
         odd = one.select("id", functions.expr(expression).alias("odd"))
         kind = InputError if expression == "null" else SchemaError
-        refused(kind, "'odd'", needle, "columns=[...]", call=lambda odd=odd: dipriv.privatize(odd, 1.0))  # type: ignore[misc]
+        refused(kind, "'odd'", needle, "drop=[...]", call=lambda odd=odd: dipriv.privatize(odd, 1.0))  # type: ignore[misc]
         assert dipriv.privatize(odd, 1.0, columns=["id"], reference=Known({"id": stats.norm()})).n_rows == 50
     kept = one.select("id", functions.expr("array(id)").alias("odd"))
     law = Known({"id": stats.norm()})

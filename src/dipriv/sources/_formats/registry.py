@@ -92,6 +92,6 @@ def format_of(file_name: str, name: str | None = None) -> tuple[FileFormat, str 
     if found is None:
         raise InputError(
             f"the name {file_name!r} does not tell a format." if file_name != "-" else "a pipe has no file name.",
-            f"Name it *{', *'.join(by_suffix)} (and {', '.join(COMPRESSIONS)}), or give --format.",
+            f"Name it *{', *'.join(by_suffix)} (and {', '.join(COMPRESSIONS)}), or give --format (format=...).",
         )
     return found, compression

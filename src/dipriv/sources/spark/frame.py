@@ -319,7 +319,7 @@ def _empty(frame: Any, used: set[str]) -> Table:
             raise SchemaError(
                 f"column {column.name!r} has type {column.dataType.simpleString().partition('<')[0]}, for which Arrow "
                 "has none.",
-                "Convert it, or leave it out with columns=[...].",
+                "Convert it, or leave it out (drop=[...], --drop).",
             )
     fields = [
         pa.field(name, types[name], frame.schema[name].nullable) if name in types else pa.field(name, pa.null())
