@@ -201,7 +201,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             receipt.commit(n_rows)
 
     def _seen_by(self, fingerprint: Fingerprint, batches: Iterable[Any]) -> Iterator[Any]:
-        for batch in batches:
+        for batch in (batch for batch in batches if batch.num_rows):
             self.mechanism_.check(frames.read(batch))
             if self._reference_fingerprint is not None:
                 fingerprint.update(batch.select(list(self.mechanism_.names)))
