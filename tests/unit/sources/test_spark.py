@@ -27,7 +27,14 @@ import dipriv
 from benchmarks.scale import java
 from dipriv._random.bits import source
 from dipriv.cli import app
-from dipriv.errors import DiprivError, InputError, ReferenceDataError, SchemaError, SourceChangedError
+from dipriv.errors import (
+    DiprivError,
+    InputError,
+    MissingDependencyError,
+    ReferenceDataError,
+    SchemaError,
+    SourceChangedError,
+)
 from dipriv.ledger import Ledger
 from dipriv.references import Grouped, Known
 from dipriv.release.plan import Plan
@@ -358,7 +365,7 @@ def test_java_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         spark_session.find_java()
         monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setattr(spark_session, "find_spec", lambda name: None)
-    refused(InputError, "not installed", "dipriv[spark]", call=spark_session.open_session)
+    refused(MissingDependencyError, "not installed", "dipriv[spark]", call=spark_session.open_session)
 
 
 def test_nothing_imports_pyspark_before_it_is_used() -> None:
