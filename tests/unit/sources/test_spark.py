@@ -285,7 +285,7 @@ def test_blocks_are_those_of_the_first_reading(monkeypatch: pytest.MonkeyPatch) 
             list(layout.blocks(other.to_batches()))
 
 
-def test_bad_tables(session: Any, numbers: Any) -> None:
+def test_bad_tables(session: Any, numbers: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions
 
     one = session.range(0, 50, numPartitions=1)
@@ -318,7 +318,7 @@ def test_bad_tables(session: Any, numbers: Any) -> None:
     refused(InputError, "no rows", call=lambda: dipriv.privatize(one.where("id < 0"), 1.0))
     refused(InputError, "stream", call=lambda: dipriv.privatize(session.readStream.format("rate").load(), 1.0))
     refused(InputError, "per group", call=lambda: dipriv.privatize(one, 1.0, reference=Grouped("id", 2)))
-    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger="x.db"))
+    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger=tmp_path / "ledger.db"))
     refused(ReferenceDataError, "nulls", call=lambda: dipriv.privatize(numbers, 1.0, public=_with_nulls()))
     assert dipriv.privatize(one.where("id = 3"), 1.0).data.count() == 1
 
