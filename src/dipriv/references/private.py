@@ -11,7 +11,7 @@ from dipriv._base.columns import NumericColumn
 from dipriv.errors import InputError
 from dipriv.references._learning.domain import check_column, domain_of
 from dipriv.references._learning.learn import NetworkPlan
-from dipriv.references.protocol import Order, reference_spec
+from dipriv.references.protocol import LabelPolicy, Order, reference_spec
 from dipriv.schema import Kind, Schema
 
 
@@ -25,7 +25,10 @@ class Private:
     target : a column of interest: it becomes a parent of all others, so that their dependence on it is kept best.
     reference_share : the part of ε that is spent on the reference; the rest protects the rows. By default p/(p + 1)
         for p columns.
-    strict : refuse to read the labels of text columns from the rows, where nothing declares them.
+    labels : where the labels of text columns come from that the schema does not declare. "private": found under
+        (ε, δ), all others become one label, `(other)`. "declared": such columns are refused. "public": read from the
+        rows and called public.
+    pairs : pairs of columns whose joint distribution is measured first.
 
     Raises
     ------
@@ -39,7 +42,8 @@ class Private:
 
     target: str | None = None
     reference_share: float | None = None
-    strict: bool = False
+    labels: LabelPolicy = "private"
+    pairs: tuple[tuple[str, str], ...] = ()
     order: ClassVar[Order] = None
     by: ClassVar[None] = None
     source: ClassVar[Literal["private"]] = "private"
@@ -68,7 +72,16 @@ class Private:
         for column in columns:
             check_column(column, schema.get(column.name))
 
-    def plan(self, columns: Sequence[NumericColumn], schema: Schema, epsilon: float, *, disjoint: bool) -> NetworkPlan:
+    def plan(
+        self,
+        columns: Sequence[NumericColumn],
+        schema: Schema,
+        epsilon: float,
+        delta: float,
+        rows: int,
+        *,
+        disjoint: bool,
+    ) -> NetworkPlan:
         self.check(columns, schema)
         domains = tuple(domain_of(column, schema.get(column.name)) for column in columns)
         if disjoint:

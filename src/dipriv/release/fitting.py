@@ -236,9 +236,9 @@ def _plan_learning(
     disjoint: bool,
 ) -> FitPlan:
     spec.check([column.numeric(None) for column in columns], schema)
-    labels, labels_read = labels_of(columns, schema, rows, strict=spec.strict)
+    labels, labels_read = labels_of(columns, schema, rows, strict=spec.labels == "declared")
     numeric = [column.numeric(labels.get(column.name)) for column in columns]
-    learning = spec.plan(numeric, schema, epsilon, disjoint=disjoint)
+    learning = spec.plan(numeric, schema, epsilon, 0.0, rows.n_rows, disjoint=disjoint)
     coordinates = learning.coordinates()
     kernel.check(learning.row_epsilon, coordinates)
     return FitPlan(

@@ -62,6 +62,7 @@ class NetworkPlan:
     target: str | None
     reference_epsilon: Fraction
     row_epsilon: float
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         count = len(self.domains)
