@@ -49,8 +49,10 @@ TREE_FROM = 150
 MIN_RESOLUTION, MAX_RESOLUTION = 4, 64
 ROWS_PER_BIN = 8.0
 """In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
-OF_OCTAVES = Fraction(1, 4)
-"""Of a histogram's budget: for counts of whole octaves, which say where the values are."""
+OF_GROUPS = Fraction(1, 3)
+"""Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are."""
+MAX_LEVELS_ALONE = 24
+"""More ordered levels are counted in groups, too."""
 OTHER = 0.006
 """How often noise alone may make rows of labels that are not published."""
 
@@ -175,7 +177,13 @@ class _Levels:
         return LevelsCounter(self.domain, self._codec)
 
     def take(self, counts: Counts) -> None:
-        self.noisy, self.spread = self.accountant.noisy_counts(counts, self.cost)
+        kinds = len(self.domain.missing)
+        if self.domain.ordered and len(counts) - kinds > MAX_LEVELS_ALONE:
+            group_of = np.arange(len(counts) - kinds) // max(2, round(np.sqrt(len(counts) - kinds)))
+            measured = _two_resolutions(counts[kinds:], group_of, counts[:kinds], self.cost, self.accountant)
+            self.noisy, self.spread = np.concatenate([measured.absent, measured.bins]), measured.spread
+        else:
+            self.noisy, self.spread = self.accountant.noisy_counts(counts, self.cost)
 
     def estimate(self, rows: int) -> ColumnEstimate:
         assert self.noisy is not None  # noqa: S101
@@ -272,16 +280,14 @@ class _Numbers:
         leaves = self.tree.leaves if self.tree is not None else np.empty(0, dtype=np.int64)
         starts = np.unique(np.concatenate([leaves, self._fixed(line)]))
         exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
-        kinds, octave_of = len(self.missing), np.searchsorted(octaves.starts, starts, side="right") - 1
-        coarse = np.bincount(octave_of, exact, minlength=len(octaves.starts)).astype(np.int64)
-        by_octave, coarse_spread = self._measure(coarse, OF_OCTAVES)
-        by_bin, spread = self._measure(exact, 1 - OF_OCTAVES)
-        absent = _weighted(by_octave[:kinds], coarse_spread, by_bin[:kinds], spread)
+        octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
+        measured = _two_resolutions(exact, octave_of, self.missing, self._left, self.accountant)
+        absent, spread, by_octave = measured.absent, measured.spread, measured.groups
         nulls = float(missing_found(absent, spread).sum())
-        needed = nulls == 0.0 or nulls < rows - CLEAR * coarse_spread.scale
-        taken = occupied(octaves, by_octave[kinds:], coarse_spread, needed, self.domain.usual(line))
+        needed = nulls == 0.0 or nulls < rows - CLEAR * measured.coarse.scale
+        taken = occupied(octaves, by_octave, measured.deviations, spread.kind, needed, self.domain.usual(line))
         taken = up_to_bounds(octaves, taken, self.domain.bounded)
-        noisy = _consistent(by_bin[kinds:], octave_of, by_octave[kinds:], spread, coarse_spread)
+        noisy = measured.bins
         histogram = np.zeros(len(starts))
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
         sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
@@ -289,7 +295,7 @@ class _Numbers:
         clean = without_isolated_bins(octave_of[there], noisy[there], sizes[there], spread)
         histogram[there] = self._smoothed(line, starts[there], sizes[there], clean, spread)
         kept = without_empty_ends(octaves, octave_of, histogram, taken, spread.deviation)
-        histogram = with_tails(octaves, octave_of, np.where(kept, histogram, 0.0), by_octave[kinds:], taken)
+        histogram = with_tails(octaves, octave_of, np.where(kept, histogram, 0.0), by_octave, taken)
         settled, own, missing = _settle(absent, histogram[kept], spread, rows, self.domain.missing)
         histogram = np.zeros(len(starts))
         histogram[kept] = own
@@ -301,10 +307,6 @@ class _Numbers:
             there[-1] = True
         codec = BinnedCodec(line, starts[there], sizes[there], missing)
         return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[there]]), spread, self.step)
-
-    def _measure(self, counts: Counts, part: Fraction) -> tuple[FloatArray, Spread]:
-        """Kinds of missing cells and bins, for this part of what is left of the column's budget."""
-        return self.accountant.noisy_counts(np.concatenate([self.missing, counts]), self._left * part)
 
     def _smoothed(
         self, line: OrderedCodes, starts: Codes, sizes: NDArray[np.uint64], noisy: FloatArray, spread: Spread
@@ -321,21 +323,40 @@ class _Numbers:
         return smooth
 
 
-def _weighted(one: FloatArray, of_one: Spread, other: FloatArray, of_other: Spread) -> FloatArray:
-    """Inverse-variance weighting of two measurements."""
-    share = of_other.deviation**2 / (of_one.deviation**2 + of_other.deviation**2)
-    return share * one + (1.0 - share) * other
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Bins and groups of them, both measured."""
+
+    absent: FloatArray
+    """Kinds of missing cells."""
+    bins: FloatArray
+    spread: Spread
+    groups: FloatArray
+    deviations: FloatArray
+    """Standard deviations of the groups' noise."""
+    coarse: Spread
 
 
-def _consistent(
-    bins: FloatArray, octave_of: NDArray[np.intp], octaves: FloatArray, spread: Spread, coarse: Spread
-) -> FloatArray:
-    """Bins that add up to their octaves, both measured: least squares."""
-    cells = np.bincount(octave_of, minlength=len(octaves))
-    sums = np.bincount(octave_of, bins, minlength=len(octaves))
+def _two_resolutions(
+    counts: Counts, group_of: NDArray[np.intp], missing: Counts, cost: Fraction, accountant: Accountant
+) -> _Measured:
+    """Noisy counts of bins that agree with noisy counts of groups of bins: least squares.
+
+    The noise of a sum of many bins is large; a second histogram, of groups, costs little and says where the rows are.
+    """
+    kinds = len(missing)
+    totals = np.bincount(group_of, counts).astype(np.int64)
+    groups, coarse = accountant.noisy_counts(np.concatenate([missing, totals]), cost * OF_GROUPS)
+    bins, spread = accountant.noisy_counts(np.concatenate([missing, counts]), cost * (1 - OF_GROUPS))
+    share = spread.deviation**2 / (coarse.deviation**2 + spread.deviation**2)
+    absent = share * groups[:kinds] + (1.0 - share) * bins[:kinds]
+    cells = np.bincount(group_of)
     variance = cells * spread.deviation**2
-    excess = (octaves - sums) * variance / (variance + coarse.deviation**2)
-    return np.asarray(bins + (excess / np.maximum(cells, 1))[octave_of])
+    excess = groups[kinds:] - np.bincount(group_of, bins[kinds:])
+    each = excess * variance / (variance + coarse.deviation**2) / np.maximum(cells, 1)
+    agreed = bins[kinds:] + each[group_of]
+    deviations = np.sqrt(variance * coarse.deviation**2 / (variance + coarse.deviation**2))
+    return _Measured(absent, agreed, spread, np.bincount(group_of, agreed), deviations, coarse)
 
 
 def _settle(

@@ -14,14 +14,16 @@ from dipriv._base.arrays import FloatArray
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, Octaves
 from dipriv.references._learning.measurements import NoiseKind, Spread
 
-CERTAIN = 1e-9
-"""How often, in all, noise may be taken for values in an octave that has no neighbour with values."""
-ZERO = 1e-3
-"""The same for zeros in a column that has none."""
-NEXT = 0.04
-"""Half of this for the octave next to one with values; a quarter of that for each further octave in between."""
-NEW_SIDE = 1e-5
-"""The same as for certain octaves, on a side of zero that has none: positive values among zeros, say."""
+EMPTY = 1.0
+"""In units of log-likelihood: what an octave costs that is taken as occupied; noise alone gains a quarter or a half."""
+OUTERMOST = 2.2
+"""In standard deviations of the noise: what the octaves on the outside of a run must add up to."""
+ZERO = 4.0
+"""What zeros must gain."""
+ON_A_SIDE = 8.0
+"""What the octaves of one sign must gain in all: positive values among zeros, say."""
+UNUSUAL = 0.2
+"""Magnitudes are e^-0.2 times as likely for each octave they are further from the usual."""
 EDGE = 2.5
 """In standard deviations of the noise: the outermost octave ends where the counts further out add up to this."""
 CLEAR = 20.0
@@ -34,103 +36,53 @@ ISOLATED_BIN_CHANCE = 0.05
 TAIL = 4
 """The number of octaves beyond the last one taken that are searched for the rest of a tail."""
 MISSING = 1e-3
-"""The same for nulls in a column that has none."""
-WINDOWS = (1, 2, 4, 8)
-UNUSUAL = 0.25
-"""Where nothing is clear, magnitudes are e^-0.25 times as likely for each octave they are further from the usual."""
-_EXPONENTS = np.linspace(0.02, 0.98, 97)
-
-
-def log_chance(total: FloatArray, cells: NDArray[np.intp], kind: NoiseKind) -> FloatArray:
-    """Logarithm of Chernoff's bound on the chance that noise of scale 1 in `cells` bins adds up to `total` or more."""
-    if kind == "gaussian":
-        sizes = np.maximum(np.asarray(total, dtype=np.float64), 0.0)
-        return np.asarray(-(sizes**2) / (2.0 * np.maximum(cells, 1)))
-    t, n = np.asarray(total, dtype=np.float64)[..., np.newaxis], np.asarray(cells)[..., np.newaxis]
-    bounds: FloatArray = np.min(-_EXPONENTS * t - n * np.log1p(-(_EXPONENTS**2)), axis=-1)
-    return np.minimum(bounds, 0.0)
+"""How often noise may be taken for nulls in a column that has none."""
 
 
 def occupied(
-    octaves: Octaves, noisy: FloatArray, spread: Spread, needed: bool = True, usual: float = 4.0
+    octaves: Octaves, totals: FloatArray, deviations: FloatArray, kind: NoiseKind, needed: bool, usual: float
 ) -> NDArray[np.bool_]:
-    """Which octaves are taken as occupied, by their noisy counts. A spurious far octave distorts every moment.
+    """Which octaves are taken as occupied: on each side of zero the run with the largest gain in log-likelihood.
 
-    First those that are certain; on a side of zero that has none, the run that stands out most, if it does so by far.
-    Then, outward and inward from what is taken already, runs of octaves whose total stands out; the further away, the
-    more it must, by a factor of four in probability for a factor of two in value, so that the harm to be expected
-    falls. What lies between is taken, too. Zero is taken by itself. Where nothing stands out but some octave is
-    `needed`, the likeliest ones are taken, near the `usual` exponent.
+    An octave gains what its count is less probable under noise alone, and costs EMPTY. So a spurious octave far from
+    all others, which would distort every moment, must gain what all empty ones in between cost. Zero is taken by
+    itself. Where nothing stands out but some octave is `needed`, the likeliest run is taken, near the `usual` exponent.
     """
-    kind, totals, cells = spread.kind, noisy / spread.scale, np.ones(len(noisy), dtype=np.intp)
-    chance = log_chance(totals, cells, kind)
-    taken: NDArray[np.bool_] = chance < math.log(CERTAIN / len(noisy))
-    taken |= (octaves.signs == 0) & (chance < math.log(ZERO))
-    if not np.any(taken) and needed:
-        begin, end = _likeliest(totals, cells, np.abs(octaves.exponents - usual), kind)
-        taken[begin:end] = True
-    known = octaves.exponents[taken & (octaves.signs != 0)]
-    top, slope = (float(known.max()), math.log(2.0)) if len(known) else (0.0, UNUSUAL)
+    sizes = np.maximum(totals, 0.0) / deviations
+    gains = (sizes**2 / 2.0 if kind == "gaussian" else math.sqrt(2.0) * sizes) - EMPTY
+    taken: NDArray[np.bool_] = (octaves.signs == 0) & (gains > ZERO)
+    runs = []
     for sign in (-1, 1):
-        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
-        if not len(side):
-            continue
-        if not np.any(taken[side]):
-            first = _first_run(totals[side], cells[side], slope * np.abs(octaves.exponents[side] - top), kind)
-            taken[side[first]] = True
-        if np.any(taken[side]):
-            taken[side] = _run(taken[side], totals[side], cells[side], octaves.exponents[side], kind)
+        side = np.flatnonzero(octaves.signs == sign)
+        if len(side):
+            gain, begin, end = _best_run(gains[side])
+            middle = float(octaves.exponents[side[begin:end]].mean())
+            run = _without_ends(side[begin:end], totals, deviations)
+            runs.append((gain - UNUSUAL * abs(middle - usual), run))
+    for gain, run in runs:
+        taken[run] = gain > ON_A_SIDE
+    if needed and runs and not np.any(taken):
+        taken[max(runs, key=lambda found: found[0])[1]] = True
     return taken
 
 
-def _windows(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where runs of some octaves begin and end."""
-    windows = [(begin, begin + width) for width in WINDOWS for begin in range(count - width + 1)]
-    begins, ends = np.array(windows).T
-    return begins, ends
+def _best_run(gains: FloatArray) -> tuple[float, int, int]:
+    """The run of octaves with the largest sum, which is at least one octave."""
+    sums = np.append(0.0, np.cumsum(gains))
+    least = np.minimum.accumulate(sums[:-1])
+    end = int(np.argmax(sums[1:] - least)) + 1
+    begin = int(np.argmin(sums[:end]))
+    return float(sums[end] - sums[begin]), begin, end
 
 
-def _likeliest(totals: FloatArray, cells: NDArray[np.intp], away: FloatArray, kind: NoiseKind) -> tuple[int, int]:
-    """The run of octaves that stands out most, for its noise and for how unusual its magnitudes are."""
-    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    begins, ends = _windows(len(totals))
-    furthest = np.maximum(away[begins], away[ends - 1])
-    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins], kind)
-    best = int(np.argmin(chance + UNUSUAL * furthest))
-    return int(begins[best]), int(ends[best])
-
-
-def _first_run(totals: FloatArray, cells: NDArray[np.intp], unlikely: FloatArray, kind: NoiseKind) -> slice:
-    """A run of octaves on a side of zero where none is certain; an empty one where noise explains the counts."""
-    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    begins, ends = _windows(len(totals))
-    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins], kind)
-    chance = chance + np.maximum(unlikely[begins], unlikely[ends - 1])
-    best = int(np.argmin(chance))
-    return slice(int(begins[best]), int(ends[best])) if chance[best] < math.log(NEW_SIDE) else slice(0, 0)
-
-
-def _run(
-    taken: NDArray[np.bool_], totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray, kind: NoiseKind
-) -> NDArray[np.bool_]:
-    """One side of zero, magnitudes rising: the octaves taken and what stands out around them, as one run."""
-    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    begins, ends = _windows(len(totals))
-    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins], kind)
-    run = np.flatnonzero(taken)
-    begin, end = int(run[0]), int(run[-1]) + 1
-    while True:
-        outside = (begins >= end) | (ends <= begin)
-        away = np.where(begins >= end, exponents[ends - 1] - exponents[end - 1], exponents[begin] - exponents[begins])
-        away = np.where(outside, away, np.inf)
-        found = chance < math.log(NEXT) - (2.0 * away - 1.0) * math.log(2.0)
-        if not np.any(found):
-            break
-        nearest = int(np.argmin(np.where(found, away, np.inf)))
-        begin, end = min(begin, int(begins[nearest])), max(end, int(ends[nearest]))
-    whole = np.zeros(len(taken), dtype=bool)
-    whole[begin:end] = True
-    return whole
+def _without_ends(run: NDArray[np.intp], totals: FloatArray, deviations: FloatArray) -> NDArray[np.intp]:
+    """The run up to where noise explains all that is further out, on both ends; at least its fullest octave."""
+    for _ in range(2):
+        run = run[::-1]
+        outside = np.cumsum(totals[run]) / np.sqrt(np.cumsum(deviations[run] ** 2))
+        clear = np.flatnonzero(outside > OUTERMOST)
+        run = run[int(clear[0]) if len(clear) else int(np.argmax(totals[run])) :]
+    return run
 
 
 def to_total(noisy: FloatArray, total: float) -> FloatArray:

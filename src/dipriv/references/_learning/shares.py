@@ -77,7 +77,7 @@ def divide(
         return laplace
     rho = largest_rho(epsilon, delta * OF_CONVERSION)
     gaussian = _divide("gaussian", domains, rows, epsilon, rho, delta, tables_first) if rho > 0 else laplace
-    return min(laplace, gaussian, key=lambda shares: _noise(shares, domains))
+    return min(laplace, gaussian, key=lambda shares: _noise(shares, domains, rows))
 
 
 def _divide(
@@ -114,10 +114,13 @@ def planned_cells(domain: Domain) -> int:
     return FOUND_LABELS if domain.finds_labels else NUMBER_BINS
 
 
-def _noise(shares: Shares, domains: Sequence[Domain]) -> float:
-    """The noise to be expected in all columns, and in the tables."""
+def _noise(shares: Shares, domains: Sequence[Domain], rows: int) -> float:
+    """The noise to be expected in all histograms and, for each column, a table."""
     columns = sum(
         planned_cells(domain) * Spread.of(shares.kind, float(cost)).mean_size
         for domain, cost in zip(domains, shares.columns, strict=True)
     )
-    return columns if shares.round is None else Spread.of(shares.kind, float(shares.round.table)).mean_size
+    if shares.round is None:
+        return columns
+    each = Spread.of(shares.kind, float(shares.round.table)).mean_size
+    return columns + len(domains) * each * shares.groups(rows) ** 2
