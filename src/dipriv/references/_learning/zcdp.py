@@ -1,6 +1,7 @@
 """Concentrated differential privacy: ρ-zCDP to (ε, δ)-DP, and the tails of discrete Gaussian and Laplace noise.
 
-A mechanism that is ρ-zCDP is (ε, δ)-DP (Canonne, Kamath, Steinke 2020, Corollary 13) for every α > 1 and
+ρ-zCDP bounds the Rényi divergence of every order α > 1 by αρ, which implies (ε, δ)-DP (Canonne, Kamath, Steinke 2020,
+Proposition 12) with
 
     δ = exp((α-1)(αρ - ε)) / (α-1) · (1 - 1/α)^α.
 
