@@ -32,7 +32,6 @@ from dipriv.references._learning.postprocess import (
     quantile,
     single_values,
     to_total,
-    up_to_bounds,
     with_tails,
     without_empty_ends,
     without_isolated_bins,
@@ -47,10 +46,13 @@ OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 10), Fraction(1, 4), Fraction(1, 5)
 TREE_FROM = 150
 """Rows for each unit of a tree's noise from which a tree finds more than even cuts do."""
 MIN_RESOLUTION, MAX_RESOLUTION = 4, 64
-ROWS_PER_BIN = 8.0
+ROWS_PER_BIN = 16.0
 """In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
-OF_GROUPS = Fraction(1, 3)
-"""Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are."""
+OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(1, 3), Fraction(3, 5)
+"""Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are. More, where
+only the most frequent levels will stand out of the noise."""
+ROWS_PER_LEVEL = 2.0
+"""In standard deviations of the noise: the average number of rows of a level up to which this is so."""
 MAX_LEVELS_ALONE = 24
 """More ordered levels are counted in groups, too."""
 OTHER = 0.006
@@ -100,7 +102,7 @@ def learn_columns(
             kept[domain.name] = labels.kept
             columns.append(labels)
         elif domain.levels is not None:
-            columns.append(_Levels(domain, cost, accountant))
+            columns.append(_Levels(domain, cost, accountant, rows.n_rows))
         else:
             numbers = _Numbers(domain, cost, accountant, rows.n_rows)
             if domain.finds_values:
@@ -161,6 +163,7 @@ class _Levels:
     domain: Domain
     cost: Fraction
     accountant: Accountant = field(repr=False)
+    rows: int
     noisy: FloatArray | None = field(repr=False, default=None)
     spread: Spread = field(default_factory=lambda: Spread("laplace", 0.0))
 
@@ -173,14 +176,23 @@ class _Levels:
         levels = self.domain.levels if self.domain.levels is not None else np.empty(0)
         return RankedLevelsCodec(levels, np.arange(len(levels)), self.domain.missing)
 
+    @property
+    def _groups(self) -> NDArray[np.intp]:
+        """Groups of about √k consecutive levels where there are many, else one group."""
+        count = len(self._codec.levels)
+        return np.arange(count) // (max(2, round(np.sqrt(count))) if count > MAX_LEVELS_ALONE else count)
+
     def counter(self) -> LevelsCounter:
         return LevelsCounter(self.domain, self._codec)
 
     def take(self, counts: Counts) -> None:
         kinds = len(self.domain.missing)
         if self.domain.ordered and len(counts) - kinds > MAX_LEVELS_ALONE:
-            group_of = np.arange(len(counts) - kinds) // max(2, round(np.sqrt(len(counts) - kinds)))
-            measured = _two_resolutions(counts[kinds:], group_of, counts[:kinds], self.cost, self.accountant)
+            group_of = self._groups
+            noise = Spread.of(self.accountant.kind, float(self.cost)).deviation
+            few = self.rows < ROWS_PER_LEVEL * len(counts) * noise
+            part = OF_GROUPS_IN_NOISE if few else OF_GROUPS
+            measured = _two_resolutions(counts[kinds:], group_of, counts[:kinds], self.cost, part, self.accountant)
             self.noisy, self.spread = np.concatenate([measured.absent, measured.bins]), measured.spread
         else:
             self.noisy, self.spread = self.accountant.noisy_counts(counts, self.cost)
@@ -190,7 +202,7 @@ class _Levels:
         kinds = len(self.domain.missing)
         own = self.noisy[kinds:]
         ordered = self.domain.ordered
-        smooth = piecewise_even(own, np.ones(len(own)), self.spread.deviation) if ordered else shrunken(own, self.spread)
+        smooth = _smooth(own, np.ones(len(own)), self._groups, self.spread) if ordered else shrunken(own, self.spread)
         absent, histogram, missing = _settle(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
         if self.domain.has_no_label:  # no label at all: nothing but nulls
             absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
@@ -281,21 +293,21 @@ class _Numbers:
         starts = np.unique(np.concatenate([leaves, self._fixed(line)]))
         exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
         octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
-        measured = _two_resolutions(exact, octave_of, self.missing, self._left, self.accountant)
+        part = OF_GROUPS_IN_NOISE if self._resolution == MIN_RESOLUTION else OF_GROUPS
+        measured = _two_resolutions(exact, octave_of, self.missing, self._left, part, self.accountant)
         absent, spread, by_octave = measured.absent, measured.spread, measured.groups
         nulls = float(missing_found(absent, spread).sum())
-        needed = nulls == 0.0 or nulls < rows - CLEAR * measured.coarse.scale
+        needed = nulls == 0.0 or nulls < rows - CLEAR * spread.scale
         taken = occupied(octaves, by_octave, measured.deviations, spread.kind, needed, self.domain.usual(line))
-        taken = up_to_bounds(octaves, taken, self.domain.bounded)
         noisy = measured.bins
         histogram = np.zeros(len(starts))
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
         sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
-        there = taken[octave_of]
-        clean = without_isolated_bins(octave_of[there], noisy[there], sizes[there], spread)
-        histogram[there] = self._smoothed(line, starts[there], sizes[there], clean, spread)
-        kept = without_empty_ends(octaves, octave_of, histogram, taken, spread.deviation)
-        histogram = with_tails(octaves, octave_of, np.where(kept, histogram, 0.0), by_octave, taken)
+        kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
+        noisy = _moved_inside(noisy, kept, octave_of)
+        clean = without_isolated_bins(octave_of[kept], noisy[kept], sizes[kept], spread)
+        histogram[kept] = self._smoothed(line, starts[kept], sizes[kept], octave_of[kept], clean, spread)
+        histogram = with_tails(octaves, octave_of, histogram, by_octave, taken)
         settled, own, missing = _settle(absent, histogram[kept], spread, rows, self.domain.missing)
         histogram = np.zeros(len(starts))
         histogram[kept] = own
@@ -309,18 +321,37 @@ class _Numbers:
         return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[there]]), spread, self.step)
 
     def _smoothed(
-        self, line: OrderedCodes, starts: Codes, sizes: NDArray[np.uint64], noisy: FloatArray, spread: Spread
+        self,
+        line: OrderedCodes,
+        starts: Codes,
+        sizes: NDArray[np.uint64],
+        octave_of: NDArray[np.intp],
+        noisy: FloatArray,
+        spread: Spread,
     ) -> FloatArray:
-        """Bins between frequent values are smoothed; frequent values stay as they are."""
-        values = line.to_values(np.stack([starts, starts + (sizes - np.uint64(1)).astype(np.int64)])).astype(np.float64)
+        """Bins between frequent values are smoothed, octave by octave; frequent values stay as they are."""
         alone = np.isin(starts, line.to_codes(self.values)) & (sizes == 1)
-        if isinstance(line, FloatBitCodes):
-            widths = np.maximum(values[1] / 2 - values[0] / 2, np.finfo(np.float64).tiny)
-        else:
-            widths = sizes.astype(np.float64)
         smooth = noisy.copy()
-        smooth[~alone] = piecewise_even(noisy[~alone], widths[~alone], spread.deviation)
+        widths = sizes.astype(np.float64)  # codes are evenly spaced inside an octave
+        smooth[~alone] = _smooth(noisy[~alone], widths[~alone], octave_of[~alone], spread)
         return smooth
+
+
+def _smooth(noisy: FloatArray, widths: FloatArray, group_of: NDArray[np.intp], spread: Spread) -> FloatArray:
+    """Smoothed inside each group, whose total stays: it was measured by itself."""
+    smooth = noisy.copy()
+    for group in np.unique(group_of):
+        inside = group_of == group
+        smooth[inside] = piecewise_even(noisy[inside], widths[inside], spread, len(noisy))
+    return smooth
+
+
+def _moved_inside(noisy: FloatArray, kept: NDArray[np.bool_], octave_of: NDArray[np.intp]) -> FloatArray:
+    """The counts of bins that are not kept go to those of the same octave that are, in equal parts."""
+    size = int(octave_of.max()) + 1
+    lost = np.bincount(octave_of[~kept], noisy[~kept], minlength=size)
+    there = np.maximum(np.bincount(octave_of[kept], minlength=size), 1)
+    return np.where(kept, noisy + (lost / there)[octave_of], 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,11 +365,10 @@ class _Measured:
     groups: FloatArray
     deviations: FloatArray
     """Standard deviations of the groups' noise."""
-    coarse: Spread
 
 
 def _two_resolutions(
-    counts: Counts, group_of: NDArray[np.intp], missing: Counts, cost: Fraction, accountant: Accountant
+    counts: Counts, group_of: NDArray[np.intp], missing: Counts, cost: Fraction, part: Fraction, accountant: Accountant
 ) -> _Measured:
     """Noisy counts of bins that agree with noisy counts of groups of bins: least squares.
 
@@ -346,8 +376,8 @@ def _two_resolutions(
     """
     kinds = len(missing)
     totals = np.bincount(group_of, counts).astype(np.int64)
-    groups, coarse = accountant.noisy_counts(np.concatenate([missing, totals]), cost * OF_GROUPS)
-    bins, spread = accountant.noisy_counts(np.concatenate([missing, counts]), cost * (1 - OF_GROUPS))
+    groups, coarse = accountant.noisy_counts(np.concatenate([missing, totals]), cost * part)
+    bins, spread = accountant.noisy_counts(np.concatenate([missing, counts]), cost * (1 - part))
     share = spread.deviation**2 / (coarse.deviation**2 + spread.deviation**2)
     absent = share * groups[:kinds] + (1.0 - share) * bins[:kinds]
     cells = np.bincount(group_of)
@@ -356,7 +386,7 @@ def _two_resolutions(
     each = excess * variance / (variance + coarse.deviation**2) / np.maximum(cells, 1)
     agreed = bins[kinds:] + each[group_of]
     deviations = np.sqrt(variance * coarse.deviation**2 / (variance + coarse.deviation**2))
-    return _Measured(absent, agreed, spread, np.bincount(group_of, agreed), deviations, coarse)
+    return _Measured(absent, agreed, spread, np.bincount(group_of, agreed), deviations)
 
 
 def _settle(

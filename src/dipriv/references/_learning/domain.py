@@ -62,14 +62,6 @@ class Domain:
         return (*null, NAN) if self.column.storage.family == "real" else null
 
     @property
-    def bounded(self) -> frozenset[int]:
-        """The sides of zero, -1 and 1, that end at a declared bound."""
-        if not isinstance(self.declared, Continuous | Mixed):
-            return frozenset()
-        declared = {-1: self.declared.lower, 1: self.declared.upper}
-        return frozenset(side for side, bound in declared.items() if bound is not None)
-
-    @property
     def has_no_label(self) -> bool:
         """Whether this is a column of labels for which there is no label: all its cells are missing."""
         return self.column.n_labels == 0

@@ -16,7 +16,7 @@ from dipriv.references._learning.measurements import NoiseKind, Spread
 
 EMPTY = 1.0
 """In units of log-likelihood: what an octave costs that is taken as occupied; noise alone gains a quarter or a half."""
-OUTERMOST = 2.2
+OUTERMOST = 1.5
 """In standard deviations of the noise: what the octaves on the outside of a run must add up to."""
 ZERO = 4.0
 """What zeros must gain."""
@@ -133,16 +133,6 @@ def shortest_between(low: float, high: float) -> float:
     return low
 
 
-def up_to_bounds(octaves: Octaves, taken: NDArray[np.bool_], bounded: frozenset[int]) -> NDArray[np.bool_]:
-    """The octaves taken, on sides with a declared bound all the way to it: noise cannot lead beyond."""
-    for sign in bounded:
-        side = np.flatnonzero(octaves.signs == sign)[::sign]
-        run = np.flatnonzero(taken[side])
-        if len(run):
-            taken[side[run[0] :]] = True
-    return taken
-
-
 def without_empty_ends(
     octaves: Octaves,
     octave_of: NDArray[np.intp],
@@ -150,11 +140,13 @@ def without_empty_ends(
     taken: NDArray[np.bool_],
     deviation: float,
 ) -> NDArray[np.bool_]:
-    """Which bins are kept: on either side of zero those up to where noise explains all that is further out."""
+    """Which bins are kept: the outermost octave on either side of zero ends where noise explains all further out."""
     kept: NDArray[np.bool_] = taken[octave_of]
     for sign in (-1, 1):
-        last = np.flatnonzero(kept & (octaves.signs[octave_of] == sign))[::sign]  # from small magnitudes to large ones
-        if len(last):
+        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
+        run = np.flatnonzero(taken[side])
+        if len(run):
+            last = np.flatnonzero(octave_of == side[run[-1]])[::sign]
             outside = np.cumsum(histogram[last][::-1])[::-1]
             clear = np.flatnonzero(outside > EDGE * deviation * np.sqrt(np.arange(len(last), 0, -1)))
             edge = int(clear[-1]) if len(clear) else int(np.argmax(histogram[last]))

@@ -22,14 +22,17 @@ CHOICES = Fraction(8, 100)
 ROUNDS_PER_COLUMN = 1.5
 ROWS_PER_ROUND = 500
 """Rows times ε for each table."""
-TABLE_WEIGHT = 7.0
+TABLE_WEIGHT = 5.0
 """The weight of a table beside √k of a column; halving or doubling it changes little."""
 POWERS: dict[NoiseKind, float] = {"laplace": 1 / 2, "gaussian": 2 / 3}
-FOUND_LABELS, NUMBER_BINS = 24, 48
-"""How many cells the histogram of a column is expected to have where nothing says so."""
+FOUND_LABELS = 24
+"""How many labels a column is expected to have where nothing says so."""
+MIN_BINS, MAX_BINS = 8, 64
+"""How many bins of an ordered column rows and noise can distinguish, at least and at most."""
 OF_CONVERSION, OF_THRESHOLDS = Fraction(1, 2), Fraction(3, 8)
 """Parts of δ: for Gaussian noise, and for the thresholds of labels and frequent values. The rest is slack."""
 MIN_GROUPS, MAX_GROUPS = 3, 32
+ROWS_PER_CELL = 10.0
 ROWS_PER_NOISE = 2.0
 """A cell of a table has about this many rows for each unit of noise."""
 
@@ -48,11 +51,15 @@ class Shares:
     """What a round may spend at first; None where columns are all that rows and ε allow."""
 
     def error(self, rows: int) -> float:
-        """The mean noise of a cell, in the tables if there are any, beside the sampling error of a cell."""
-        cost = min(self.columns) if self.round is None else self.round.table
-        noise = Spread.of(self.kind, float(cost)).mean_size
-        cells = math.sqrt(NUMBER_BINS) if self.round is None else float(self.groups(rows))
-        return noise * cells / math.sqrt(2.0 / math.pi * rows)
+        """The mean noise of a cell as a multiple of its sampling error: of columns or tables, whichever is larger.
+
+        The cells are those that the rows could fill: about ten rows in each.
+        """
+        sampling = math.sqrt(2.0 / math.pi * rows)
+        filled = min(math.sqrt(rows / ROWS_PER_CELL), float(MAX_GROUPS))
+        columns = max(Spread.of(self.kind, float(cost)).mean_size for cost in self.columns) * math.sqrt(MAX_BINS)
+        tables = 0.0 if self.round is None else Spread.of(self.kind, float(self.round.table)).mean_size * filled
+        return max(columns, tables) / sampling
 
     def groups(self, rows: int) -> int:
         """How many groups a column may have in tables."""
@@ -77,7 +84,7 @@ def divide(
         return laplace
     rho = largest_rho(epsilon, delta * OF_CONVERSION)
     gaussian = _divide("gaussian", domains, rows, epsilon, rho, delta, tables_first) if rho > 0 else laplace
-    return min(laplace, gaussian, key=lambda shares: _noise(shares, domains, rows))
+    return min(laplace, gaussian, key=lambda shares: _noise(shares, domains, rows, epsilon))
 
 
 def _divide(
@@ -89,9 +96,12 @@ def _divide(
     delta: Fraction,
     tables_first: int,
 ) -> Shares:
-    cells = [planned_cells(domain) for domain in domains]
+    bins = distinguishable_bins(len(domains), rows, epsilon)
+    cells = [planned_cells(domain, bins) for domain in domains]
     most = len(domains) * (len(domains) - 1) // 2
     rounds = min(int(ROUNDS_PER_COLUMN * len(domains)), int(rows * epsilon / ROWS_PER_ROUND), most)
+    if rounds < len(domains) / 2:  # a few tables are not worth what the columns lose
+        rounds = 0
     rounds = max(rounds, min(tables_first, most))
     roots = sum(math.sqrt(k) for k in cells)
     of_columns = Fraction(roots / (roots + TABLE_WEIGHT * rounds)).limit_denominator(1 << 20)
@@ -107,20 +117,30 @@ def _divide(
     return Shares(kind, budget, needed, chance, columns, RoundCost(choices / rounds, (left - choices) / rounds))
 
 
-def planned_cells(domain: Domain) -> int:
+def distinguishable_bins(columns: int, rows: int, epsilon: Fraction) -> int:
+    """How many bins of an ordered column have more rows than noise: the square root of rows for each unit of noise."""
+    return min(max(round(math.sqrt(rows * epsilon / (2 * columns))), MIN_BINS), MAX_BINS)
+
+
+def planned_cells(domain: Domain, bins: int) -> int:
     """How many cells a column's histogram is expected to have."""
-    if domain.levels is not None:
-        return len(domain.levels) + len(domain.missing)
-    return FOUND_LABELS if domain.finds_labels else NUMBER_BINS
+    if domain.levels is None:
+        return FOUND_LABELS if domain.finds_labels else bins
+    count = len(domain.levels) + len(domain.missing)
+    return min(count, bins) if domain.ordered else count
 
 
-def _noise(shares: Shares, domains: Sequence[Domain], rows: int) -> float:
-    """The noise to be expected in all histograms and, for each column, a table."""
+def _noise(shares: Shares, domains: Sequence[Domain], rows: int, epsilon: Fraction) -> float:
+    """The noise to be expected in all histograms and, for each column, a table.
+
+    Columns of numbers and of many ordered levels are measured in two resolutions, at half the cost each.
+    """
+    bins = distinguishable_bins(len(domains), rows, epsilon)
     columns = sum(
-        planned_cells(domain) * Spread.of(shares.kind, float(cost)).mean_size
+        planned_cells(domain, bins) * Spread.of(shares.kind, float(cost) / (1 + domain.ordered)).deviation
         for domain, cost in zip(domains, shares.columns, strict=True)
     )
     if shares.round is None:
         return columns
-    each = Spread.of(shares.kind, float(shares.round.table)).mean_size
+    each = Spread.of(shares.kind, float(shares.round.table)).deviation
     return columns + len(domains) * each * shares.groups(rows) ** 2

@@ -14,8 +14,8 @@ from dipriv._base.jit import jit
 from dipriv.references._learning.measurements import Spread
 from dipriv.references._learning.postprocess import quantile
 
-PENALTY = 3.0
-"""In variances of the noise: what a further segment must gain in squared distance."""
+SPURIOUS = 0.1
+"""About how many bins of a histogram noise alone may take for single peaks."""
 MAX_BINS = 3000
 """Time grows with the square of the number of bins; a histogram of more has bins that adapt already."""
 MIN_WEIGHT = 1e-12
@@ -24,7 +24,7 @@ BY_CHANCE = 0.01
 """How often noise may take any rare level for a common one."""
 
 
-def piecewise_even(noisy: FloatArray, widths: FloatArray, deviation: float) -> FloatArray:
+def piecewise_even(noisy: FloatArray, widths: FloatArray, spread: Spread, bins: int) -> FloatArray:
     """Segments of even density: those whose squared distance from the noisy counts, penalized by their number, is least.
 
     Parameters
@@ -33,15 +33,17 @@ def piecewise_even(noisy: FloatArray, widths: FloatArray, deviation: float) -> F
         Counts of adjacent bins.
     widths
         How wide the bins are, in any unit.
-    deviation
-        The standard deviation of the noise.
+    spread
+        The noise of a bin.
+    bins
+        How many bins the histogram has, of which these may be a part.
     """
     count = len(noisy)
     if not 1 < count <= MAX_BINS:
         return noisy
     weights = np.maximum(widths / widths.max(), MIN_WEIGHT)
     ends = np.empty(count, dtype=np.int64)
-    penalty = PENALTY * deviation**2
+    penalty = quantile(spread, SPURIOUS / max(2, bins)) ** 2 / 2  # a peak makes two further segments
     best_segments(noisy, weights, penalty, np.empty(count + 1), ends)
     smooth = np.empty(count)
     stop = count
