@@ -28,7 +28,7 @@ MOVED = 0.8
 """A round must move the model by this part of its table's noise, else all further rounds get a larger budget."""
 RAISE = {"laplace": 2, "gaussian": 4}
 """By which factor, so that noise is halved."""
-FIT_ROUNDS, LAST_FIT_ROUNDS = 40, 200
+FIT_ROUNDS, LAST_FIT_ROUNDS = 25, 100
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ MAX_MATRIX_STATES = 256
 """A single column with more states is released by the chain: building a matrix takes their square."""
 MIN_COLUMN_EPSILON = Fraction(1, 10**9)
 """With less ε for a column the noise scale of its counts would not fit their integers."""
-MAX_ROWS_FOR_VALUES = 1 << 20
+MAX_ROWS_FOR_VALUES = 1 << 18
 """With more rows frequent exact values are not looked for, which takes memory for all distinct ones: a tree finds them."""
 VALUE_SHARE, THRESHOLD = 1 / 8, 7.0
 """A value with this share of the rows should pass the threshold, which is about this many standard deviations."""

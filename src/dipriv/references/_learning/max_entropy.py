@@ -1,8 +1,8 @@
 """The maximum-entropy distribution that fits noisy tables: a Markov network on a junction tree (Private-PGM).
 
-Its probability is a product of one positive table for each measured set of columns. The tables are fitted by mirror
-descent to all measurements, each weighted by its noise (McKenna, Sheldon, Miklau 2019); marginals are computed by
-belief propagation on a junction tree. Everything here is post-processing of numbers that are already private.
+Its probability is a product of one positive table for each measured set of columns. The tables are fitted to all
+measurements, each weighted by its noise (McKenna, Sheldon, Miklau 2019); marginals are computed by belief propagation
+on a junction tree. Everything here is post-processing of numbers that are already private.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Columns = tuple[int, ...]
 """One column or two, in ascending order."""
 MAX_LOG = 60.0
 """Logarithms of a table's entries stay within this distance of zero: e^-60 of N rows is no row."""
-GROW, SHRINK, ENOUGH = 1.3, 0.5, 1e-6
+DAMPING = 20.0
+"""In standard deviations of the noise: cells with fewer rows move less than a Newton step would move them."""
+GROW, SHRINK, MIN_LENGTH, ENOUGH = 1.2, 0.5, 1e-6, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,10 @@ class NoisyTable:
     counts: FloatArray = field(repr=False)
     variance: FloatArray = field(repr=False)
 
+    @property
+    def deviation(self) -> FloatArray:
+        return np.sqrt(self.variance)
+
     def combined(self, other: NoisyTable) -> NoisyTable:
         """Both measurements as one: inverse-variance weighting."""
         variance = 1.0 / (1.0 / self.variance + 1.0 / other.variance)
@@ -54,7 +60,7 @@ class MarkovModel:
         self.sizes, self.total = tuple(sizes), total
         self.logs: dict[Columns, FloatArray] = {}
         self.measured: dict[Columns, NoisyTable] = {}
-        self._step = 0.0
+        self._length = 0.5
         self._rebuild()
 
     @property
@@ -79,23 +85,32 @@ class MarkovModel:
         return self.marginal((i, j)) if together else self.pairs()[i, j]
 
     def fit(self, rounds: int) -> None:
-        """Mirror descent on the loss ½ Σ (marginal - counts)² / variance, with a step that adapts."""
-        if not self._step:
-            self._step = min(float(table.variance.min()) for table in self.measured.values()) / self.total
-        beliefs, loss, gradient = self._evaluate()
+        """Lower the loss ½ Σ (marginal - counts)² / variance by damped Newton steps on the logarithms of the tables.
+
+        A step ignores that tables overlap, so its length adapts: it is halved until the loss falls.
+        """
+        beliefs, loss, excess = self._evaluate(self.logs)
         for _ in range(rounds):
+            direction = {
+                columns: -excess[columns] / (counts + DAMPING * table.deviation)
+                for columns, table in self.measured.items()
+                for counts in (np.maximum(excess[columns] + table.counts, 0.0),)
+            }
+            length = self._length
             while True:
                 logs = {
-                    columns: np.clip(self.logs[columns] - self._step * gradient[columns], -MAX_LOG, MAX_LOG)
+                    columns: np.clip(self.logs[columns] + length * direction[columns], -MAX_LOG, MAX_LOG)
                     for columns in self.logs
                 }
-                trial, new_loss, new_gradient = self._evaluate(logs)
-                if new_loss <= loss or self._step < 1e-30:
+                trial, new_loss, new_excess = self._evaluate(logs)
+                if new_loss <= loss or length < MIN_LENGTH:
                     break
-                self._step *= SHRINK
+                length *= SHRINK
             gained = loss - new_loss
-            self.logs, beliefs, loss, gradient = logs, trial, new_loss, new_gradient
-            self._step *= GROW
+            if gained < 0:
+                break
+            self.logs, beliefs, loss, excess = logs, trial, new_loss, new_excess
+            self._length = min(length * GROW, 1.0)
             if gained <= ENOUGH * loss:
                 break
         self.beliefs = beliefs
@@ -191,7 +206,7 @@ class MarkovModel:
             self._next[number].append(link)
             self._next[link].append(number)
         self._home = {columns: self._find(columns) for columns in self.logs}
-        self.beliefs, _, _ = self._evaluate()
+        self.beliefs = self._propagate(self.logs)
 
     def _find(self, columns: Columns) -> int:
         """The smallest clique that contains these columns."""
@@ -206,19 +221,15 @@ class MarkovModel:
         return (self.beliefs if beliefs is None else beliefs)[number].sum(axis=others)
 
     def _evaluate(
-        self, logs: Mapping[Columns, FloatArray] | None = None
+        self, logs: Mapping[Columns, FloatArray]
     ) -> tuple[list[FloatArray], float, dict[Columns, FloatArray]]:
-        """Beliefs, loss and its gradient in the marginals."""
-        logs = self.logs if logs is None else logs
+        """Beliefs, loss, and how much the marginals exceed the measured counts."""
         beliefs = self._propagate(logs)
-        loss, gradient = 0.0, {}
+        loss, excess = 0.0, {}
         for columns, table in self.measured.items():
-            if columns not in self._home:
-                continue
-            excess = self._marginal_of(self._home[columns], columns, beliefs) - table.counts
-            gradient[columns] = excess / table.variance
-            loss += 0.5 * float(np.vdot(excess, gradient[columns]))
-        return beliefs, loss, gradient
+            excess[columns] = self._marginal_of(self._home[columns], columns, beliefs) - table.counts
+            loss += 0.5 * float(np.vdot(excess[columns], excess[columns] / table.variance))
+        return beliefs, loss, excess
 
     def _propagate(self, logs: Mapping[Columns, FloatArray]) -> list[FloatArray]:
         """Belief propagation: messages to the roots, then back."""
