@@ -58,7 +58,8 @@ def measure_pairs(
     counts
         The joint counts of all pairs of columns: private.
     cost
-        What the first rounds may spend; later ones spend more where tables turn out to be mostly noise.
+        What the first rounds may spend; later ones spend more where tables turn out to be mostly noise. Where choices
+        cost nothing, all pairs are measured, one after the other.
     first
         Pairs that are measured before any choice: public.
 
@@ -69,9 +70,9 @@ def measure_pairs(
     """
     measured: list[Pair] = []
     impossible: set[Pair] = set()
-    waiting = list(first)
+    waiting = list(first) if cost.choice else list(dict.fromkeys([*first, *counts]))
     least = cost.total / 2
-    while len(impossible) < len(counts) and accountant.left >= least:
+    while (waiting or cost.choice) and len(impossible) < len(counts) and accountant.left >= least:
         if accountant.left < 2 * cost.total:  # the last round takes the rest
             cost = cost.times(accountant.left / cost.total)
         pair = waiting.pop(0) if waiting else _choose(model, counts, impossible, cost, accountant)

@@ -42,6 +42,8 @@ MAX_ROWS_FOR_VALUES = 1 << 18
 """With more rows frequent exact values are not looked for, which takes memory for all distinct ones: a tree finds them."""
 VALUE_SHARE, THRESHOLD = 1 / 8, 7.0
 """A value with this share of the rows should pass the threshold, which is about this many standard deviations."""
+MAX_ORDERED_GROUPS = 16
+"""Dependence on an ordered column is smooth: more groups of its states are not needed, and cliques stay small."""
 FIT_ROUNDS = 60
 
 
@@ -114,8 +116,9 @@ def learn(
     if len(estimates) == 1:
         codec, reference = _alone(estimates[0])
         return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent)
+    most = shares.groups(rows.n_rows)
     groups = [
-        coarsened(estimate.histogram, shares.groups(rows.n_rows), estimate.domain.ordered, len(estimate.codec.missing))
+        coarsened(estimate.histogram, most, estimate.domain.ordered, len(estimate.codec.missing))
         for estimate in estimates
     ]
     model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows))
@@ -140,6 +143,7 @@ def coarsened(histogram: FloatArray, max_groups: int, ordered: bool, missing: in
     own = histogram[missing:]
     if len(own) <= max_groups:
         return np.arange(len(histogram))
+    max_groups = min(max_groups, MAX_ORDERED_GROUPS) if ordered else max_groups
     if not ordered:
         alone = min(max_groups - 1, max(1, int(np.count_nonzero(own))))
         return np.concatenate([np.arange(missing), missing + np.minimum(np.arange(len(own)), alone)])

@@ -20,8 +20,8 @@ from dipriv.references._learning.zcdp import largest_rho
 CHOICES = Fraction(8, 100)
 """The part of the budget that chooses pairs."""
 ROUNDS_PER_COLUMN = 1.5
-ROWS_PER_ROUND = 500
-"""Rows times ε for each table."""
+ROWS_PER_ROUND, PLENTY = 500, 10
+"""Rows times ε for each table; with ten times as much for each there may be more tables than 1.5 for each column."""
 TABLE_WEIGHT = 5.0
 """The weight of a table beside √k of a column; halving or doubling it changes little."""
 POWERS: dict[NoiseKind, float] = {"laplace": 1 / 2, "gaussian": 2 / 3}
@@ -99,7 +99,8 @@ def _divide(
     bins = distinguishable_bins(len(domains), rows, epsilon)
     cells = [planned_cells(domain, bins) for domain in domains]
     most = len(domains) * (len(domains) - 1) // 2
-    rounds = min(int(ROUNDS_PER_COLUMN * len(domains)), int(rows * epsilon / ROWS_PER_ROUND), most)
+    affordable = rows * epsilon / ROWS_PER_ROUND
+    rounds = min(int(max(min(ROUNDS_PER_COLUMN * len(domains), affordable), affordable / PLENTY)), most)
     if rounds < len(domains) / 2:  # a few tables are not worth what the columns lose
         rounds = 0
     rounds = max(rounds, min(tables_first, most))
