@@ -16,8 +16,10 @@ from dipriv.schema import Kind, Schema
 
 SHARES = tuple(Fraction(percent, 100) for percent in (10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 95, 98))
 """Parts of ε that the reference may have by default."""
-ALLOWED_ERROR = 3.0
+ALLOWED_ERROR = 2.5
 """By how much the noise in the reference's tables may exceed their sampling error, by default."""
+MIN_SHARE = Fraction(40, 100)
+"""The least part of ε for a reference of several columns: their dependence shows in many small cells."""
 
 
 @reference_spec("private")
@@ -103,7 +105,7 @@ class Private:
         """
         if self.reference_share is not None:
             return Fraction(self.reference_share)
-        for share in SHARES:
+        for share in SHARES if len(domains) == 1 else SHARES[SHARES.index(MIN_SHARE) :]:
             shares = plan_shares(domains, rows, epsilon * share, delta, first)[1]
             if shares.error(rows) <= ALLOWED_ERROR:
                 return share

@@ -27,7 +27,7 @@ from dipriv.references._learning.domain import Domain
 from dipriv.references._learning.junction_tree import Pair
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
 from dipriv.references._learning.measurements import Accountant, Spread
-from dipriv.references._learning.shares import Shares, divide
+from dipriv.references._learning.shares import MAX_ORDERED_GROUPS, Shares, divide
 from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
 from dipriv.references._models.network import Groups, Network, Node
@@ -42,8 +42,6 @@ MAX_ROWS_FOR_VALUES = 1 << 18
 """With more rows frequent exact values are not looked for, which takes memory for all distinct ones: a tree finds them."""
 VALUE_SHARE, THRESHOLD = 1 / 8, 7.0
 """A value with this share of the rows should pass the threshold, which is about this many standard deviations."""
-MAX_ORDERED_GROUPS = 16
-"""Dependence on an ordered column is smooth: more groups of its states are not needed, and cliques stay small."""
 FIT_ROUNDS = 60
 
 

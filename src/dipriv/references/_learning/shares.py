@@ -31,7 +31,9 @@ MIN_BINS, MAX_BINS = 8, 64
 """How many bins of an ordered column rows and noise can distinguish, at least and at most."""
 OF_CONVERSION, OF_THRESHOLDS = Fraction(1, 2), Fraction(3, 8)
 """Parts of δ: for Gaussian noise, and for the thresholds of labels and frequent values. The rest is slack."""
-MIN_GROUPS, MAX_GROUPS = 3, 32
+MIN_GROUPS, MAX_GROUPS, MAX_ORDERED_GROUPS = 3, 32, 16
+"""How many groups of its states a column has in tables. Dependence on an ordered column is smooth: more groups than 16
+are not needed, and cliques stay small."""
 ROWS_PER_CELL = 10.0
 ROWS_PER_NOISE = 2.0
 """A cell of a table has about this many rows for each unit of noise."""
@@ -56,7 +58,7 @@ class Shares:
         The cells are those that the rows could fill: about ten rows in each.
         """
         sampling = math.sqrt(2.0 / math.pi * rows)
-        filled = min(math.sqrt(rows / ROWS_PER_CELL), float(MAX_GROUPS))
+        filled = min(math.sqrt(rows / ROWS_PER_CELL), float(MAX_ORDERED_GROUPS))
         columns = max(Spread.of(self.kind, float(cost)).mean_size for cost in self.columns) * math.sqrt(MAX_BINS)
         tables = 0.0 if self.round is None else Spread.of(self.kind, float(self.round.table)).mean_size * filled
         return max(columns, tables) / sampling
