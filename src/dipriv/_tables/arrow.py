@@ -118,14 +118,14 @@ def odd_numbers(values: NDArray[Any]) -> tuple[bool, bool]:
 def distinct_labels(array: pa.Array) -> pa.Array:
     """The sorted distinct labels of a column, nulls left out."""
     if pt.is_dictionary(array.type):  # those that are used, each once
-        array = _decoded(array.dictionary).take(pc.drop_null(pc.unique(array.indices)))
-    distinct = pc.drop_null(pc.unique(_decoded(array)))
+        array = decoded(array.dictionary).take(pc.drop_null(pc.unique(array.indices)))
+    distinct = pc.drop_null(pc.unique(decoded(array)))
     return distinct.take(pc.sort_indices(distinct))
 
 
 def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
     """The position of each row's group in `labels`; -1 for rows whose group is not there."""
-    found = pc.index_in(_decoded(array).cast(labels.type), value_set=labels)
+    found = pc.index_in(decoded(array).cast(labels.type), value_set=labels)
     codes: NDArray[np.intp] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     return codes
 
@@ -248,8 +248,8 @@ def _decimals(values: NDArray[Any], nulls: NDArray[np.bool_] | None, arrow_type:
     return pa.Array.from_buffers(wide, len(values), [valid, data]).cast(arrow_type)
 
 
-def _decoded(array: pa.Array) -> pa.Array:
+def decoded(array: pa.Array) -> pa.Array:
     """Labels of a dictionary written out, and views as the text that Arrow's functions take."""
     if not pt.is_dictionary(array.type):
         return array.cast(pa.large_string()) if pt.is_string_view(array.type) else array
-    return pa.DictionaryArray.from_arrays(array.indices, _decoded(array.dictionary)).dictionary_decode()
+    return pa.DictionaryArray.from_arrays(array.indices, decoded(array.dictionary)).dictionary_decode()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,9 @@ from dipriv.references import (
 )
 from dipriv.references.protocol import draw_order
 from dipriv.schema import Categorical, Schema
-from dipriv.sources.protocol import CountableRows, Labels
+from dipriv.sources.protocol import CountableRows
+
+Labels: TypeAlias = dict[str, pa.Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +274,7 @@ def labels_of(
             "Declare them: Categorical(levels=...), or a categorical type; or drop the column.",
         )
     read = tuple(column.name for column in unlisted)
-    found = rows.labels(read) if unlisted else {}
+    found = {name: counts.values for name, counts in rows.value_counts(read).items()} if unlisted else {}
     for column in unlisted:  # judged by the labels alone, which are taken as public
         refuse_free_text_labels(column, found[column.name], rows.n_rows)
     return {**declared, **found}, read

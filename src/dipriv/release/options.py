@@ -214,7 +214,11 @@ class ReleaseOptions:
 
     def _of_private_reference(self) -> dict[str, Any]:
         """The options that only a private reference has, where they are given."""
-        given = {"target": self.target, "reference_share": self.reference_share, "labels": "declared" if self.strict else None}
+        given = {
+            "target": self.target,
+            "reference_share": self.reference_share,
+            "labels": "declared" if self.strict else None,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
     def _check_reference(self) -> None:

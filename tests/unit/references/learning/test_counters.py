@@ -18,13 +18,14 @@ from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table
+from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
 from dipriv.kernels import Optimal
 from dipriv.references import Private
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.release import fitting
 from dipriv.schema import Categorical, Mixed, Schema
-from dipriv.sources.protocol import CountedTables, Counter, Labels, added, labels_in, merged
+from dipriv.sources.protocol import CountedTables, Counter, added
 from tests.support import bits
 
 N = 3001
@@ -66,11 +67,11 @@ class FarRows:
             sums = added(pickle.loads(pickle.dumps(pickle.loads(message)(piece))), sums)
         return sums
 
-    def labels(self, names: Sequence[str]) -> Labels:
-        seen: Labels = {}
+    def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
+        running = RunningCounts()
         for piece in self._tables():
-            seen = merged(pickle.loads(pickle.dumps(labels_in(piece, names))), seen)
-        return seen
+            running.add(pickle.loads(pickle.dumps(count_values(piece, names))))
+        return frequent(running.total(), at_least)
 
     def _tables(self) -> list[Table]:
         return [tables.read(piece).clip_infinities() for piece in reversed(self.pieces)]
@@ -139,11 +140,13 @@ def test_counters_of_categories_in_types_and_schemas_travel() -> None:
     assert released.equals(expected.data)
 
 
-def test_sums_and_labels_do_not_depend_on_the_order() -> None:
+def test_sums_and_counts_of_values_do_not_depend_on_the_order() -> None:
     one, other = [np.array([1, 2])], [np.array([30, 40])]
     for sums in (added(one, other), added(other, one), added([], added(one, added(other, [])))):
         assert sums[0].tolist() == [31, 42]
     texts = [pa.table({"x": part}) for part in (["b", None], ["c", "a"], pa.array(["b"]).dictionary_encode())]
     for order in ([0, 1, 2], [2, 1, 0]):
         parts = [tables.read(texts[place]) for place in order]
-        assert CountedTables(5, lambda parts=parts: parts).labels(["x"])["x"].to_pylist() == ["a", "b", "c"]  # type: ignore[misc]
+        found = CountedTables(5, lambda parts=parts: parts).value_counts(["x"])["x"]  # type: ignore[misc]
+        assert found.values.to_pylist() == ["a", "b", "c"]
+        assert found.counts.tolist() == [1, 2, 1]
