@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dipriv._tables.frames import Column, Table
+from dipriv._tables.frames import Column, Table, contains_text
 from dipriv._tables.value_counts import count_values
 from dipriv.codecs.fit import MAX_LEVELS, ROWS_PER_LEVEL, SAMPLE
 from dipriv.errors import SchemaError
@@ -62,11 +62,6 @@ def count(table: Table, column: Column) -> Counts:
     found = count_values(table, [column.name])[column.name]
     values = found.values.cast(pa.large_string()) if contains_text(column) else found.values
     return Counts(values, found.counts, int(found.counts.sum()))
-
-
-def contains_text(column: Column) -> bool:
-    """Whether the cells are text, plain or as the labels of a dictionary."""
-    return column.storage.label in ("text", "labels")
 
 
 def free_text(table: Table, name: str) -> bool:

@@ -60,7 +60,9 @@ def _of_array(array: pa.Array) -> ValueCounts:
 
 
 def add_counts(one: ColumnCounts, other: ColumnCounts) -> dict[str, ValueCounts]:
-    """The counts of two parts of the rows together, in any order."""
+    """The counts of two parts of the rows together, in any order; {} stands for no rows."""
+    if not one or not other:
+        return dict(one or other)
     return {name: _added(counts, other[name]) for name, counts in one.items()}
 
 
@@ -90,7 +92,8 @@ class RunningCounts:
 
     def total(self) -> dict[str, ValueCounts]:
         """The counts of all rows; {} where there was no part."""
-        return dict(reduce(add_counts, reversed(self._parts))) if self._parts else {}
+        whole: ColumnCounts = reduce(add_counts, reversed(self._parts), {})
+        return dict(whole)
 
 
 def _size(counts: ColumnCounts) -> int:
@@ -115,7 +118,8 @@ def _hashed(values: pa.Array) -> NDArray[np.uint64]:
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         return np.array([crc32(text.encode()) for text in values.to_pylist()], dtype=np.uint64)
     bits = values.to_numpy(zero_copy_only=False).astype(np.float64).view(np.uint64)
-    return (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)  # Fibonacci hashing: multiplication modulo 2^64
+    hashed: NDArray[np.uint64] = (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)  # Fibonacci hashing, mod 2^64
+    return hashed
 
 
 def _where(counts: ValueCounts, there: Mask) -> ValueCounts:

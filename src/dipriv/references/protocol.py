@@ -143,6 +143,8 @@ class Frequencies:
 
     values: NDArray[Any] = field(repr=False)
     counts: Counts = field(repr=False)
+    others: int = 0
+    """How many cells already have the label that stands for all others."""
 
 
 class Learned(Protocol):

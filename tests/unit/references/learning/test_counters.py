@@ -128,16 +128,17 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
     assert any(isinstance(part, Accountant) for part in held_in([Accountant(1, bits(0))]))  # type: ignore[arg-type]  # control
 
 
-def test_counters_of_categories_in_types_and_schemas_travel() -> None:
+def test_counters_of_declared_labels_travel() -> None:
     frame = pl.DataFrame({"size": pl.Series(["s", "m"] * 200, dtype=pl.Enum(["s", "m", "l"])), "x": ["u", "v"] * 200})
     table = tables.read(frame)
     facts = [table.column(name) for name in table.names]
     rows = FarRows([frame.to_arrow().slice(0, 99), frame.to_arrow().slice(99)])
-    declared = Schema({"x": Categorical(("v", "u", "w"))})
-    plan = fitting.plan_fit(Private(strict=True), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
+    declared = Schema({"x": Categorical(("v", "u", "w")), "size": Categorical(("s", "m", "xl"))})
+    plan = fitting.plan_fit(Private(labels="declared"), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
     released = plan.fit(rows, bits(3).child("fit")).release(table, (), bits(3).child("noise"))
-    expected = dipriv.privatize(frame, 1.0, reference=Private(strict=True), schema=declared, seed=3)
+    expected = dipriv.privatize(frame, 1.0, reference=Private(labels="declared"), schema=declared, seed=3)
     assert released.equals(expected.data)
+    assert released.schema["size"] == pl.Enum(["s", "m", "xl"])
 
 
 def test_sums_and_counts_of_values_do_not_depend_on_the_order() -> None:
