@@ -48,7 +48,8 @@ OPTIONS = (
     "public",
     "target",
     "reference_share",
-    "strict",
+    "labels",
+    "pairs",
 )
 
 
@@ -82,7 +83,7 @@ def audit(
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.
     **options : of `dipriv.privatize`: reference, kernel, schema, columns, drop, keep, holdout, public,
-        target, reference_share, strict.
+        target, reference_share, labels, pairs.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -26,6 +27,14 @@ class Engine(StrEnum):
     spark = "spark"
 
 
+class Labels(StrEnum):
+    """Where labels come from that the schema does not list."""
+
+    private = "private"
+    declared = "declared"
+    public = "public"
+
+
 def privatize(
     table: Annotated[
         str,
@@ -45,9 +54,16 @@ def privatize(
     reference_share: Annotated[
         float | None, typer.Option(help="Part of ε for the private reference [default: p/(p+1) for p columns].")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse text columns whose labels are not declared.")
-    ] = False,
+    labels: Annotated[
+        Labels | None,
+        typer.Option(
+            metavar="POLICY",
+            help="For labels that the schema does not list: private (found under δ), declared (refuse) or public.",
+        ),
+    ] = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Columns to measure together first (repeatable).")
+    ] = None,
     kernel: Annotated[
         str, typer.Option(help="optimal (keeps most of each row) or laplace (the paper's noise).")
     ] = "optimal",
@@ -129,7 +145,8 @@ def privatize(
         rows_per_unit=rows_per_unit,
         target=target,
         reference_share=reference_share,
-        strict=strict,
+        labels=None if labels is None else labels.value,
+        pairs=tuple(map(_two_names, pair or ())),
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
         seed=seed,
@@ -154,6 +171,14 @@ def privatize(
         _print_summary(release, output, report, account)
     if no_ledger and reference == "holdout" and not quiet:
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
+
+
+def _two_names(pair: str) -> tuple[str, str]:
+    """Column names on both sides of a comma; a name that contains one is in double quotes, as in CSV."""
+    names = next(csv.reader([pair], skipinitialspace=True), [])
+    if len(names) != 2:
+        raise typer.BadParameter(f"--pair {pair} names {len(names)} columns, not two; quote names that contain a comma")
+    return names[0], names[1]
 
 
 def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:

@@ -31,7 +31,8 @@ def statement(guarantee: Guarantee) -> str:
     name = "local differential privacy" if guarantee.model is Model.LOCAL else "differential privacy"
     tested, one, two = true_value(guarantee.unit), guarantee.power(), guarantee.power(releases=2)
     lines = [
-        f"Guarantee: ε = {_plain(guarantee.epsilon)} {name} (δ = {_plain(guarantee.delta)}).",
+        f"Guarantee: ε = {_plain(guarantee.epsilon)} {name} (δ = {_plain(guarantee.delta)})"
+        f"{_public_labels(guarantee)}.",
         *([] if guarantee.secure_randomness else [f"  {SEEDED}"]),
         f"  Protects:   {protects(guarantee)}.",
         f"  Means:      for {_neighbours(guarantee)}, the probability of any release differs by a factor of at most "
@@ -45,6 +46,12 @@ def statement(guarantee: Guarantee) -> str:
         lines.append("  Provided that:")
         lines.extend(f"    - {condition}." for condition in conditions)
     return "\n".join(lines)
+
+
+def _public_labels(guarantee: Guarantee) -> str:
+    """What the first line says where labels are not protected."""
+    names = [name for one in guarantee.assumptions if one.kind is AssumptionKind.LABELS_PUBLIC for name in one.names]
+    return f", but not for which labels occur in {_listed(names)}: they are called public" if names else ""
 
 
 def protects(guarantee: Guarantee) -> str:

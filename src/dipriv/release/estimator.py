@@ -19,6 +19,7 @@ from dipriv._random.streams import Stream
 from dipriv._tables import frames
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError
+from dipriv.references.protocol import LabelPolicy
 from dipriv.release import local
 from dipriv.release.accounting import Receipt, TransformReceipts
 from dipriv.release.fidelity import expected_fidelity
@@ -44,8 +45,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, reference, kernel, schema, columns, drop, keep, public, target, reference_share, strict, ledger, dataset,
-    seed : as for `dipriv.privatize`.
+    epsilon, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs, ledger,
+    dataset, seed : as for `dipriv.privatize`.
 
     Attributes
     ----------
@@ -77,7 +78,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         public: Any = None,
         target: str | None = None,
         reference_share: float | None = None,
-        strict: bool = False,
+        labels: LabelPolicy | None = None,
+        pairs: Sequence[tuple[str, str]] = (),
         ledger: Ledger | str | Path | None = None,
         dataset: str | None = None,
         seed: Seed = None,
@@ -92,7 +94,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.public = public
         self.target = target
         self.reference_share = reference_share
-        self.strict = strict
+        self.labels = labels
+        self.pairs = pairs
         self.ledger = ledger
         self.dataset = dataset
         self.seed = seed

@@ -97,7 +97,8 @@ def make_guarantee(
 def make_local_guarantee(spec: ReferenceSpec, kernel: KernelSpec, plan: FitPlan, origin: Origin) -> Guarantee:
     """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
     learned = spec.source == "private"
-    reference = ReferenceFacts(ReferenceSource.PRIVATE, spec.describe()) if learned else _reference(spec, plan, origin)
+    found = ReferenceFacts(ReferenceSource.PRIVATE, _description(spec, plan))
+    reference = found if learned else _reference(spec, plan, origin)
     not_learned_from = (Assumption(AssumptionKind.RECORD_NOT_LEARNED_FROM),) if learned else ()
     return Guarantee(
         epsilon=plan.row_epsilon,
@@ -116,12 +117,18 @@ def make_local_guarantee(spec: ReferenceSpec, kernel: KernelSpec, plan: FitPlan,
 
 
 def _reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> ReferenceFacts:
-    source, description = _SOURCES[origin.source], spec.describe()
+    source, description = _SOURCES[origin.source], _description(spec, plan)
     if spec.source != "private":
         return ReferenceFacts(source, description)
     if origin.held:
         return ReferenceFacts(source, description, rows=origin.learned_from)
     return ReferenceFacts(source, description, float(plan.reference_epsilon), plan.row_epsilon)
+
+
+def _description(spec: ReferenceSpec, plan: FitPlan) -> str:
+    """The reference in a few words, and what becomes of rare labels."""
+    rare = " in which labels that few rows have are released as (other)" if plan.labels_found else ""
+    return spec.describe() + rare
 
 
 def _about_reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> Iterator[Assumption]:

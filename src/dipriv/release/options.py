@@ -8,9 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from dipriv._random.bits import Bits, Seed, source
 from dipriv._tables.frames import check_names
@@ -19,7 +20,7 @@ from dipriv.guarantee import check_epsilon
 from dipriv.kernels import KernelSpec
 from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
-from dipriv.references.protocol import as_spec, by_name
+from dipriv.references.protocol import LabelPolicy, as_spec, by_name
 from dipriv.schema import Kind, Schema
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
@@ -53,7 +54,8 @@ class OptionTypes(TypedDict, total=False):
     rows_per_unit: int | None
     target: str | None
     reference_share: float | None
-    strict: bool
+    labels: LabelPolicy | None
+    pairs: Sequence[tuple[str, str]]
     ledger: Ledger | str | Path | None
     dataset: str | None
     seed: Seed
@@ -84,7 +86,8 @@ class ReleaseOptions:
     rows_per_unit: int | None = None
     target: str | None = None
     reference_share: float | None = None
-    strict: bool = False
+    labels: LabelPolicy | None = None
+    pairs: Sequence[tuple[str, str]] = ()
     ledger: Ledger | str | Path | None = field(default=None, repr=False)
     dataset: str | None = None
     seed: Seed = None
@@ -92,6 +95,7 @@ class ReleaseOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         source(self.seed)
+        self._check_labels_and_pairs()
         self._check_reference()
         self._check_holdout()
         self._check_columns()
@@ -188,6 +192,7 @@ class ReleaseOptions:
             raise InputError(
                 "no column is left to privatize.", "Name fewer columns in keep or drop, or more in columns."
             )
+        check_pairs(getattr(self.spec, "pairs", ()), found)
         return found
 
     def declared(self, privatized: Sequence[str], names: Sequence[str]) -> Schema:
@@ -214,8 +219,22 @@ class ReleaseOptions:
 
     def _of_private_reference(self) -> dict[str, Any]:
         """The options that only a private reference has, where they are given."""
-        given = {"target": self.target, "reference_share": self.reference_share, "labels": "declared" if self.strict else None}
+        given = {
+            "target": self.target,
+            "reference_share": self.reference_share,
+            "labels": self.labels,
+            "pairs": self.pairs or None,
+        }
         return {name: value for name, value in given.items() if value is not None}
+
+    def _check_labels_and_pairs(self) -> None:
+        if self.labels is not None and self.labels not in get_args(LabelPolicy):
+            raise InputError(
+                f"labels={self.labels!r:.40} is unknown.", f"Use one of {', '.join(map(repr, get_args(LabelPolicy)))}."
+            )
+        pairs: Any = self.pairs
+        well_formed = isinstance(pairs, Iterable) and not isinstance(pairs, str)
+        object.__setattr__(self, "pairs", tuple(map(_pair, pairs)) if well_formed else (_pair(pairs),))
 
     def _check_reference(self) -> None:
         given = list(self._of_private_reference())
@@ -294,3 +313,30 @@ class ReleaseOptions:
             )
         if both := set(self.drop) & {*self.keep, *self.keys}:
             raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
+
+
+def check_pairs(pairs: Iterable[tuple[str, str]], names: Sequence[str]) -> None:
+    """Refuse pairs that are not two different privatized columns; all of them at once."""
+    wrong = [_wrong_name(name, names) for pair in pairs for name in pair if name not in names]
+    wrong += [f"{one!r} is paired with itself" for one, other in pairs if one == other and one in names]
+    if wrong:
+        raise InputError(
+            f"pairs: {'; '.join(dict.fromkeys(wrong))}.", "Give pairs of two different columns that are privatized."
+        )
+
+
+def _wrong_name(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, 1)
+    return f"{name!r} is not a privatized column" + (f" (did you mean {close[0]!r}?)" if close else "")
+
+
+def _pair(pair: Any) -> tuple[str, str]:
+    names = (pair,) if isinstance(pair, str) or not isinstance(pair, Iterable) else tuple(pair)
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"expected each of pairs as two column names, got {len(names)} of type {type(names[0]).__name__}."
+            if names
+            else "expected each of pairs as two column names, got none.",
+            'Write pairs=[("age", "income"), ...].',
+        )
+    return names[0], names[1]

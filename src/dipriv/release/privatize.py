@@ -13,6 +13,7 @@ from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
 from dipriv.errors import InputError
+from dipriv.references.protocol import LabelPolicy
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
 from dipriv.release.result import Release
@@ -64,7 +65,8 @@ def privatize(
     rows_per_unit: int | None = None,
     target: str | None = None,
     reference_share: float | None = None,
-    strict: bool = False,
+    labels: LabelPolicy | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     seed: Seed = None,
@@ -96,7 +98,10 @@ def privatize(
         at random. The column itself is not released unless it is kept.
     target : a column of interest: what others say about it is kept best by a private reference.
     reference_share : the part of ε that a private reference is learned with.
-    strict : refuse text columns whose labels are not declared in the schema.
+    labels : where the labels of text and categorical columns come from that the schema does not list: "private" (the
+        default: found under (ε, δ); labels that few rows have are released as "(other)", or as missing where labels are
+        not text), "declared" (such columns are refused) or "public" (read from the rows and not protected).
+    pairs : pairs of columns whose joint distribution a private reference measures first.
     ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
         against the data set's budget before anything is released, and holds out the same rows as every other release.
     seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
@@ -143,7 +148,8 @@ def privatize(
         rows_per_unit=rows_per_unit,
         target=target,
         reference_share=reference_share,
-        strict=strict,
+        labels=labels,
+        pairs=pairs,
         ledger=ledger,
         dataset=dataset,
         seed=seed,

@@ -203,7 +203,9 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "unknown command": (("publish",), 2, "No such command"),
     "idle target": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--target", "pay"), 1, "not private"),
     "unknown target": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--target", "who"), 1, "'who'"),
-    "strict": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--strict"), 1, "strict"),
+    "declared": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--labels", "declared"), 1, "declared"),
+    "three in a pair": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--pair", "a,b,c"), 2, "3 columns"),
+    "unknown pair": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--pair", "agee,who"), 1, "did you mean"),
 }  # fmt: skip
 
 

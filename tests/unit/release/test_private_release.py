@@ -31,6 +31,7 @@ from dipriv.references._learning import learn as learning
 from dipriv.references._learning.domain import Domain, domain_of
 from dipriv.references._learning.learn import LearnedNetwork, learn
 from dipriv.release import fitting
+from dipriv.release.labels import TableValues
 from dipriv.schema import Categorical, Continuous, Discrete
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.protocol import CountableRows, CountedTables
@@ -72,9 +73,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen([], [], [])
     real_learn, real_fit = learn, fitting.FitPlan.fit
 
-    def spied(
-        columns: Any, rows: fitting.TableValues, epsilon: Fraction, target: str | None, own: Bits
-    ) -> LearnedNetwork:
+    def spied(columns: Any, rows: TableValues, epsilon: Fraction, target: str | None, own: Bits) -> LearnedNetwork:
         found.epsilon.append(epsilon)
         assert isinstance(rows.rows, CountedTables)
         found.rows.append(sum(table.rows for table in rows.rows.tables()))
@@ -102,12 +101,13 @@ def test_pandas_keeps_dtypes_index_and_every_row() -> None:
         text=pd.array(["a", None, "b"] * (N // 3), dtype="string"),
     )
     release = dipriv.privatize(frame, 1.0, seed=1)
-    assert release.data.dtypes.equals(frame.dtypes)
+    assert release.data.drop(columns="sex").dtypes.equals(frame.drop(columns="sex").dtypes)
+    assert set(release.data["sex"].cat.categories) <= {"(other)", "f", "m"}  # no category that is not published
     assert release.data.index.equals(frame.index)
     assert release.secrets.released.all()
     assert release.secrets.split is None
     assert len(release.secrets.row_positions) == N
-    assert set(release.data["city"]) <= {"Bonn", "Köln", "Ulm"}
+    assert set(release.data["city"]) <= {"(other)", "Bonn", "Köln", "Ulm"}
     assert not release.data.equals(frame)
 
 
@@ -125,7 +125,8 @@ def test_polars_keeps_its_types() -> None:
     )
     released = dipriv.privatize(frame, 1.0, seed=1).data
     assert isinstance(released, pl.DataFrame)
-    assert released.schema == frame.schema
+    assert released.drop("enum").schema == frame.drop("enum").schema
+    assert isinstance(released.schema["enum"], pl.Enum)
     assert released.height == N
 
 
@@ -200,9 +201,11 @@ def test_the_share_may_be_chosen(share: float, seen: Seen) -> None:
 
 
 def test_labels_that_are_read_are_named() -> None:
-    said = dipriv.privatize(people()[["city", "sex", "age"]], 1.0, seed=1).guarantee
-    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city",)) in said.assumptions
-    assert said.assumes(AssumptionKind.CATEGORIES_PUBLIC)
+    frame = people()[["city", "sex", "age"]]
+    said = dipriv.privatize(frame, 1.0, labels="public", seed=1).guarantee
+    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city", "sex")) in said.assumptions
+    found = dipriv.privatize(frame, 1.0, seed=1).guarantee
+    assert not any(found.assumes(kind) for kind in (AssumptionKind.LABELS_PUBLIC, AssumptionKind.CATEGORIES_PUBLIC))
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
     told = dipriv.privatize(people()[["city", "age"]], 1.0, schema=declared, seed=1).guarantee
     assert not told.assumes(AssumptionKind.LABELS_PUBLIC)
@@ -298,27 +301,29 @@ def test_what_the_budget_refuses_is_not_learned(tmp_path: Path, seen: Seen) -> N
 # ---- refusals ----
 
 
-def test_strict_refuses_labels_that_nothing_declares() -> None:
-    strict = Private(strict=True)
-    frame = people()
-    refused(
-        SchemaError,
-        "'city' has labels that are declared nowhere",
-        "Categorical",
-        call=lambda: dipriv.privatize(frame, 1.0, reference=strict),
-    )
+def test_labels_that_no_schema_declares_are_refused_on_request() -> None:
+    strict = Private(labels="declared")
+    frame = people().drop(columns="sex")
+    for given in (frame, frame.astype({"city": "category"})):  # categories come from the rows
+        refused(
+            SchemaError,
+            "does not declare the labels of 'city'",
+            "Categorical",
+            call=lambda given=given: dipriv.privatize(given, 1.0, reference=strict),  # type: ignore[misc]
+        )
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
     said = dipriv.privatize(frame, 1.0, reference=strict, schema=declared, seed=1)
     assert set(said.data["city"]) <= {"Bonn", "Köln", "Ulm", "Rom"}
     dipriv.privatize(frame.drop(columns="city"), 1.0, reference=strict)
-    dipriv.privatize(frame.astype({"city": "category"}), 1.0, reference=strict)
+    dipriv.privatize(frame.astype({"city": "category"}), 1.0, reference=strict, schema=declared)
     dipriv.privatize(frame, 1.0, reference=strict, keep=["city"])
 
 
 def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None:
     """An error would tell that somebody has it."""
     declared = {"city": Categorical(("Bonn", "Köln"))}
-    released = dipriv.privatize(people(), 100.0, reference=Private(strict=True), schema=declared, seed=1).data
+    frame = people().drop(columns="sex")
+    released = dipriv.privatize(frame, 100.0, labels="declared", schema=declared, seed=1).data
     assert set(released["city"]) == {"Bonn", "Köln"}
 
 
@@ -345,13 +350,17 @@ def test_shares_are_between_0_and_1(share: Any) -> None:
         Private(reference_share=share)
 
 
-def test_free_text_is_refused_by_its_labels() -> None:
+def test_free_text_is_refused_by_its_public_labels_and_else_other() -> None:
     frame = people().assign(note=[f"met {i} people on the way home" for i in range(N)])
     with pytest.raises(SchemaError, match="'note' looks like free text"):
-        dipriv.privatize(frame, 1.0)
+        dipriv.privatize(frame, 1.0, labels="public")
+    released = dipriv.privatize(frame, 1.0).data  # nothing about the labels is read before ε is spent
+    assert set(released["note"]) == {"(other)"}
 
 
-@pytest.mark.parametrize("options", [{"target": "age"}, {"reference_share": 0.5}, {"strict": True}])
+@pytest.mark.parametrize(
+    "options", [{"target": "age"}, {"reference_share": 0.5}, {"labels": "public"}, {"pairs": [("age", "pay")]}]
+)
 def test_files_need_a_private_reference_for_its_options(options: dict[str, Any], tmp_path: Path) -> None:
     refused(
         InputError,
@@ -482,7 +491,7 @@ def facts_of(found: LearnedNetwork) -> Facts:
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
     table = tables.read(frame).clip_infinities()
-    rows = fitting.TableValues(CountedTables(table.rows, lambda: [table]), {})
+    rows = TableValues(CountedTables(table.rows, lambda: [table]))
     return [facts_of(learn(plan(table), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
 
 
@@ -698,7 +707,7 @@ def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) 
     assert said.epsilon == dip.mechanism_.kernel.epsilon
     assert "local differential privacy" in str(said)
     assert said.assumes(AssumptionKind.RECORD_NOT_LEARNED_FROM)
-    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city",)) in said.assumptions
+    assert "(other)" in str(said)
     assert said.secure_randomness
 
 

@@ -439,13 +439,13 @@ def test_what_a_stream_has_no_way_for_is_told() -> None:
 
     refused(InputError, "in memory", call=lambda: dipriv.privatize(source, 1.0, reference=Grouped("city", 5)))
     refused(InputError, "not a column", call=lambda: dipriv.privatize(source, 1.0, keep=["nobody"]))
-    refused(SchemaError, "strict", call=lambda: dipriv.privatize(source, 1.0, reference=Private(strict=True)))
+    refused(SchemaError, "declared", call=lambda: dipriv.privatize(source, 1.0, labels="declared"))
     one = pa.record_batch({"a": [1.0]})
     refused(
         ReferenceDataError, "of 1 rows", call=lambda: dipriv.privatize(lambda: [one], 1.0, reference="holdout", seed=0)
     )
     texts = pa.record_batch({"a": [f"{SECRET} {number}" for number in range(300)]})
-    refused(SchemaError, "free text", call=lambda: dipriv.privatize(lambda: [texts], 1.0))
+    refused(SchemaError, "free text", call=lambda: dipriv.privatize(lambda: [texts], 1.0, labels="public"))
 
 
 def test_a_release_shows_no_key() -> None:

@@ -18,13 +18,14 @@ from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table
+from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
 from dipriv.kernels import Optimal
 from dipriv.references import Private
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.release import fitting
 from dipriv.schema import Categorical, Mixed, Schema
-from dipriv.sources.protocol import CountedTables, Counter, Labels, added, labels_in, merged
+from dipriv.sources.protocol import CountedTables, Counter, added
 from tests.support import bits
 
 N = 3001
@@ -66,11 +67,11 @@ class FarRows:
             sums = added(pickle.loads(pickle.dumps(pickle.loads(message)(piece))), sums)
         return sums
 
-    def labels(self, names: Sequence[str]) -> Labels:
-        seen: Labels = {}
+    def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
+        running = RunningCounts()
         for piece in self._tables():
-            seen = merged(pickle.loads(pickle.dumps(labels_in(piece, names))), seen)
-        return seen
+            running.add(pickle.loads(pickle.dumps(count_values(piece, names))))
+        return frequent(running.total(), at_least)
 
     def _tables(self) -> list[Table]:
         return [tables.read(piece).clip_infinities() for piece in reversed(self.pieces)]
@@ -127,23 +128,26 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
     assert any(isinstance(part, Accountant) for part in held_in([Accountant(1, bits(0))]))  # type: ignore[arg-type]  # control
 
 
-def test_counters_of_categories_in_types_and_schemas_travel() -> None:
+def test_counters_of_declared_labels_travel() -> None:
     frame = pl.DataFrame({"size": pl.Series(["s", "m"] * 200, dtype=pl.Enum(["s", "m", "l"])), "x": ["u", "v"] * 200})
     table = tables.read(frame)
     facts = [table.column(name) for name in table.names]
     rows = FarRows([frame.to_arrow().slice(0, 99), frame.to_arrow().slice(99)])
-    declared = Schema({"x": Categorical(("v", "u", "w"))})
-    plan = fitting.plan_fit(Private(strict=True), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
+    declared = Schema({"x": Categorical(("v", "u", "w")), "size": Categorical(("s", "m", "xl"))})
+    plan = fitting.plan_fit(Private(labels="declared"), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
     released = plan.fit(rows, bits(3).child("fit")).release(table, (), bits(3).child("noise"))
-    expected = dipriv.privatize(frame, 1.0, reference=Private(strict=True), schema=declared, seed=3)
+    expected = dipriv.privatize(frame, 1.0, reference=Private(labels="declared"), schema=declared, seed=3)
     assert released.equals(expected.data)
+    assert released.schema["size"] == pl.Enum(["s", "m", "xl"])
 
 
-def test_sums_and_labels_do_not_depend_on_the_order() -> None:
+def test_sums_and_counts_of_values_do_not_depend_on_the_order() -> None:
     one, other = [np.array([1, 2])], [np.array([30, 40])]
     for sums in (added(one, other), added(other, one), added([], added(one, added(other, [])))):
         assert sums[0].tolist() == [31, 42]
     texts = [pa.table({"x": part}) for part in (["b", None], ["c", "a"], pa.array(["b"]).dictionary_encode())]
     for order in ([0, 1, 2], [2, 1, 0]):
         parts = [tables.read(texts[place]) for place in order]
-        assert CountedTables(5, lambda parts=parts: parts).labels(["x"])["x"].to_pylist() == ["a", "b", "c"]  # type: ignore[misc]
+        found = CountedTables(5, lambda parts=parts: parts).value_counts(["x"])["x"]  # type: ignore[misc]
+        assert found.values.to_pylist() == ["a", "b", "c"]
+        assert found.counts.tolist() == [1, 2, 1]

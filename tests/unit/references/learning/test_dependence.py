@@ -24,8 +24,7 @@ from dipriv.references._learning.learn import CHOICES, LearnedNetwork, learn
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.two_way import denoised, max_entropy_table, rake
 from dipriv.references._models.network import Network
-from dipriv.release.fitting import TableValues, labels_of
-from dipriv.schema import Schema
+from dipriv.release.labels import TableValues, read_labels
 from dipriv.sources.protocol import CountedTables
 from tests.support import bits, dkw, draws, ks_uniform
 
@@ -41,9 +40,9 @@ def learned(
     parts = [tables.read(frame[first : first + size]) for first in range(0, whole.rows, size)] if batch else [whole]
     rows = CountedTables(whole.rows, lambda: parts)
     columns = [whole.column(name) for name in whole.names]
-    labels, _ = labels_of(columns, Schema({}), rows, strict=False)
+    labels = read_labels([column for column in columns if column.storage.family == "label"], rows)
     found = [domain_of(column.numeric(labels.get(column.name)), None) for column in columns]
-    return learn(found, TableValues(rows, labels), Fraction(epsilon), target, bits(seed))
+    return learn(found, TableValues(rows, columns, labels), Fraction(epsilon), target, bits(seed))
 
 
 def parents_of(found: LearnedNetwork) -> dict[int, set[int]]:
