@@ -152,6 +152,8 @@ class FitPlan:
     """What each row that a private reference is learned from pays for it; 0 for other references."""
     row_epsilon: float
     """What a released row pays for its own noise."""
+    delta: Fraction = Fraction(0)
+    """The δ of each row that a private reference is learned from; 0 where nothing needs it."""
     by: str | None = None
     width: int = 1
     """How many columns U has, where that is known."""
@@ -191,6 +193,7 @@ def plan_fit(
     columns: Sequence[Column],
     schema: Schema,
     *,
+    delta: float = 0.0,
     rows: CountableRows | None = None,
     reference: Table | None = None,
     disjoint: bool = False,
@@ -200,6 +203,8 @@ def plan_fit(
 
     Parameters
     ----------
+    delta
+        At most this much δ of a row, for a private reference.
     rows
         What a private reference is learned from.
     reference
@@ -210,7 +215,8 @@ def plan_fit(
     if spec.source == "private":
         if rows is None:
             raise InternalError("a private reference needs rows.", "This is a fault in dipriv: please report it.")
-        return _plan_learning(cast(LearnableSpec, spec), kernel, epsilon, columns, schema, rows, disjoint=disjoint)
+        learnable = cast(LearnableSpec, spec)
+        return _plan_learning(learnable, kernel, epsilon, columns, schema, rows, delta=delta, disjoint=disjoint)
     fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits)
     return FitPlan(
         spec,
@@ -233,12 +239,15 @@ def _plan_learning(
     schema: Schema,
     rows: CountableRows,
     *,
+    delta: float,
     disjoint: bool,
 ) -> FitPlan:
     spec.check([column.numeric(None) for column in columns], schema)
     labels, labels_read = labels_of(columns, schema, rows, strict=spec.labels == "declared")
     numeric = [column.numeric(labels.get(column.name)) for column in columns]
-    learning = spec.plan(numeric, schema, epsilon, 0.0, rows.n_rows, disjoint=disjoint)
+    learning = spec.plan(numeric, schema, epsilon, delta, rows.n_rows, disjoint=disjoint)
+    if not 0 <= learning.delta <= Fraction(delta):
+        raise InternalError("a reference needs more δ than it was given.", "This is a fault in dipriv: report it.")
     coordinates = learning.coordinates()
     kernel.check(learning.row_epsilon, coordinates)
     return FitPlan(
@@ -248,6 +257,7 @@ def _plan_learning(
         labels_read,
         learning.reference_epsilon,
         learning.row_epsilon,
+        learning.delta,
         width=len(coordinates),
         _kernel=kernel,
         _learning=learning,
