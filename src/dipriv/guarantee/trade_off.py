@@ -25,7 +25,7 @@ def largest_probability(chance: float, epsilon: float, delta: float = 0.0) -> fl
     >>> round(largest_probability(0.1, math.log(3), delta=0.01), 3)
     0.31
     """
-    if epsilon == 0 == delta:
+    if not delta and (not epsilon or not chance):
         return chance
     factor = math.exp(epsilon) * _SLACK if epsilon < _MAX_EXPONENT else math.inf
     more = _up(_up(chance * factor if chance else 0.0) + delta)
