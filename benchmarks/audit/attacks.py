@@ -29,8 +29,9 @@ def run(setting: Setting) -> dict[str, Any]:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         found[name] = {"rows": table.num_rows, "columns": table.num_columns, "ways": {}}
         for way, options in WAYS.items():
-            setup = set_up(table, Privatize(EPSILON, {"schema": schema, **options}), SEED)
-            attacks = run_attacks(setup, EPSILON, confidence=CONFIDENCE, seed=SEED)
+            release = Privatize(EPSILON, {"schema": schema, **options})
+            setup = set_up(table, release, SEED)
+            attacks = run_attacks(setup, EPSILON, delta=release.delta(table), confidence=CONFIDENCE, seed=SEED)
             found[name]["ways"][way] = [as_record(attack) for attack in attacks]
             say(f"attacks: {name}, {way}: {len(attacks)}")
     return {"epsilon": EPSILON, "confidence": CONFIDENCE, "seeds": [SEED], "tables": found}

@@ -78,7 +78,8 @@ def _canaries(rows: int) -> list[dict[str, Any]]:
     for way, (rows_of, options) in ways.items():
         for kernel in KERNELS:
             release = Privatize(1.0, {"kernel": kernel, **options})
-            for bound in audit_release(release, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
+            claim: dict[str, Any] = {"epsilon": 1.0, "delta": release.delta(rows_of)}
+            for bound in audit_release(release, rows_of, **claim, confidence=CONFIDENCE, seed=SEED):
                 found.append({"way": way, "kernel": kernel, **asdict(bound)})
                 say(f"bounds: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
     return found

@@ -34,6 +34,7 @@ def test_the_ledger_says_what_was_spent(ledger: Path) -> None:
         "readings": (None, 0.7, None, 1),
         "visits": (None, 2.0, None, 2),
     }
+    assert {each.delta for each in records} == {0.0}  # version 1 had none
     assert [(each.epsilon, each.state, each.rows, each.output) for each in records] == [
         (0.5, "done", 120, None),
         (0.1, "done", records[1].rows, None),

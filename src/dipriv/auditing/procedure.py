@@ -83,6 +83,10 @@ class Privatize:
         """
         return self._plan(table, None).fit_plan.row_epsilon
 
+    def delta(self, table: pa.Table) -> float:
+        """The δ of the guarantee, as the plan states it before anything is fitted."""
+        return self._plan(table, None).guarantee.delta
+
     def _asked(self, seed: Seed) -> ReleaseOptions:
         return ReleaseOptions(self.epsilon, seed=seed, **self.options)
 

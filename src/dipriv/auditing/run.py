@@ -38,6 +38,7 @@ DRAWS_PER_PRIMITIVE_DRAW = 5
 MAX_ROWS = 100_000
 """Of a larger table this many rows are audited, chosen at random."""
 OPTIONS = (
+    "delta",
     "reference",
     "kernel",
     "schema",
@@ -74,7 +75,7 @@ def audit(
     Parameters
     ----------
     frame : the private table: a pandas, polars or Arrow table, or a numpy array.
-    epsilon : the claim: the privacy budget ε of the release.
+    epsilon : the claim: the privacy budget ε of the release. The claimed δ is that of its guarantee.
     secret : the column that attribute inference targets; by default each column in turn.
     draws : number of released rows to draw for the lower bounds on ε.
     confidence : of each bound and interval, from 0.5 up to 1. Bounds can be tight, so a claim that holds is refuted by
@@ -82,7 +83,7 @@ def audit(
     control : share of the people in the control group of the attacks.
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.
-    **options : of `dipriv.privatize`: reference, kernel, schema, columns, drop, keep, holdout, public,
+    **options : of `dipriv.privatize`: delta, reference, kernel, schema, columns, drop, keep, holdout, public,
         target, reference_share, labels, pairs.
 
     Returns
@@ -130,31 +131,36 @@ def _audit(
     procedure = Privatize(epsilon, options)
     release = procedure.release(table, seeds[1])
     bounds, exact = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))]
-    mechanism, claimed = release.secrets.mechanism, procedure.row_epsilon(table)
+    mechanism, claimed, delta = release.secrets.mechanism, procedure.row_epsilon(table), procedure.delta(table)
     exact += exact_epsilon(mechanism, claimed)
     bounds.append(audit_rows(mechanism, claimed, draws=draws, confidence=confidence, seed=seeds[2], progress=report))
-    learning_bounds, independence = _audit_reference(procedure, table, draws, confidence, seeds[6], report)
+    learning_bounds, independence = _audit_reference(procedure, table, delta, draws, confidence, seeds[6], report)
     bounds, exact = bounds + learning_bounds, exact + independence
     if table.num_rows < MIN_ROWS_FOR_CANARIES:
         remarks += (f"no canaries: they need {MIN_ROWS_FOR_CANARIES} rows.",)
     else:
-        by_canaries = audit_release(procedure, table, epsilon, confidence=confidence, seed=seeds[3], progress=report)
+        by_canaries = audit_release(
+            procedure, table, epsilon, delta=delta, confidence=confidence, seed=seeds[3], progress=report
+        )
         bounds += by_canaries
         if len(by_canaries) == 1:
             remarks += ("no distinct canaries: no column has room for numbers that no other row has.",)
     report("attacking", 0.0, 1.0)
     setup = set_up(table, procedure, seeds[4], control)
-    attacks = run_attacks(setup, epsilon, confidence=confidence, secret=secret, seed=seeds[5], progress=report)
-    return Audit(epsilon, str(release.guarantee), table.num_rows, tuple(bounds), tuple(exact), attacks, remarks)
+    attacks = run_attacks(
+        setup, epsilon, delta=delta, confidence=confidence, secret=secret, seed=seeds[5], progress=report
+    )
+    said = str(release.guarantee)
+    return Audit(epsilon, said, table.num_rows, tuple(bounds), tuple(exact), attacks, remarks, delta)
 
 
 def _audit_reference(
-    procedure: Privatize, table: pa.Table, draws: int, confidence: float, seed: Seed, progress: Progress
+    procedure: Privatize, table: pa.Table, delta: float, draws: int, confidence: float, seed: Seed, progress: Progress
 ) -> tuple[list[Bound], list[Exact]]:
     """Audit what is learned from the table.
 
-    A private reference may learn from rows within its part of ε. Any other reference must not depend on released rows.
-    The kernel is irrelevant here, so the one that is built fastest is used.
+    A private reference may learn from rows within its part of ε, and δ. Any other reference must not depend on released
+    rows. The kernel is irrelevant here, so the one that is built fastest is used.
     """
     release = procedure.with_options(kernel="laplace")
     rng = np.random.default_rng(seed)
@@ -172,7 +178,9 @@ def _audit_reference(
             split = Split.new(procedure.options["holdout"], bits=source(int(rng.integers(MAX_SEED))))
             release = release.with_options(split=split, holdout=None)
         fits = min(default_fits(n_columns), max(MIN_FITS, draws // DRAWS_PER_FIT))
-        learned = audit_learning(release, table, claimed, confidence=confidence, fits=fits, rng=rng, progress=progress)
+        learned = audit_learning(
+            release, table, claimed, delta=delta, confidence=confidence, fits=fits, rng=rng, progress=progress
+        )
         bounds += [] if learned is None else [learned]
     return bounds, exact
 

@@ -44,6 +44,9 @@ def privatize(
     ],
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
+    delta: Annotated[
+        float | None, typer.Option(help="δ beside ε; 0 for pure ε [default: 1e-9 if the reference is private, else 0].")
+    ] = None,
     reference: Annotated[
         str | None,
         typer.Option(help="private (every row protected) or holdout (the paper's: hold-out rows exposed)."),
@@ -102,8 +105,8 @@ def privatize(
 ) -> None:
     """Release a table row by row under differential privacy.
 
-    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is guaranteed, to whom. ε is spent in the
-    ledger before anything is written, and stays spent if writing fails.
+    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is guaranteed, to whom. ε and δ are spent in
+    the ledger before anything is written, and stay spent if writing fails.
     """
     from dipriv.ledger import Ledger
     from dipriv.release.options import ReleaseOptions
@@ -134,6 +137,7 @@ def privatize(
         sink = FileSink.at(output, format_, force=force, escape_formulas=escape_formulas)
     options = ReleaseOptions(
         epsilon,
+        delta=delta,
         reference=reference,
         kernel=kernel,
         schema=load_schema(schema),
@@ -183,6 +187,7 @@ def _two_names(pair: str) -> tuple[str, str]:
 
 def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:
     """A comparison of matching rows; if it fails, the release is complete all the same, and the error says so."""
+    from dipriv.guarantee.wording import privacy_loss
     from dipriv.report import compare, write_report
     from dipriv.schema import Schema
 
@@ -194,7 +199,8 @@ def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, 
         compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
         write_report(compared, report)
     except BaseException as error:
-        error.add_note(f"The release itself is complete: {output} is written, and ε = {options.epsilon:g} is spent.")
+        loss = privacy_loss(release.guarantee.epsilon, release.guarantee.delta)
+        error.add_note(f"The release itself is complete: {output} is written, and {loss} is spent.")
         raise
 
 
@@ -205,7 +211,13 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
     plain = sidecar_of(release, *((written.formulas, written.escaped) if written else ())).to_dict()
     plain |= {"output": output, "report": None if report is None else str(report), "ledger": None}
     if account is not None:
-        plain["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}
+        plain["ledger"] = {
+            "releases": account.releases,
+            "spent": account.spent,
+            "budget": account.budget,
+            "delta_spent": account.delta_spent,
+            "delta_budget": account.delta_budget,
+        }
     print(json.dumps(plain, indent=2, ensure_ascii=False), file=sys.stderr if output == "-" else sys.stdout)
 
 
@@ -218,8 +230,7 @@ def _print_summary(release: Release[Any], output: str, report: Path | None, acco
         echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
     echo(f"\n{release.guarantee}\n")
     if account is not None:
-        left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
-        echo(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
+        echo(f"Ledger: data set {account.name!r}, release {account.releases}, {account}.")
     if report is not None:
         echo(f"Report: {report} (contains statistics of the private data; do not publish).")
 

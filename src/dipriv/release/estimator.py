@@ -40,12 +40,12 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
     *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
 
-    With a ledger, `fit` reserves ε, which covers the first `transform`; each further one reserves the ε of the rows'
-    noise again.
+    With a ledger, `fit` reserves ε and δ, which cover the first `transform`; each further one reserves the ε of the
+    rows' noise again, and no δ.
 
     Parameters
     ----------
-    epsilon, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs, ledger,
+    epsilon, delta, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs, ledger,
     dataset, seed : as for `dipriv.privatize`.
 
     Attributes
@@ -69,6 +69,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         epsilon: float = 1.0,
         *,
+        delta: float | None = None,
         reference: ReferenceLike = None,
         kernel: KernelLike = "optimal",
         schema: SchemaLike = None,
@@ -85,6 +86,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed: Seed = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.reference = reference
         self.kernel = kernel
         self.schema = schema
@@ -128,7 +130,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._keep, self._seed = tuple(options.keep), options.seed
-        again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon)
+        again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon, delta=0.0)
         self._receipts = TransformReceipts(again, plan.session, release.receipt)
         self._fingerprint_key = os.urandom(32)
         self._reference_fingerprint = None if plan.origin.is_public else self._fingerprint(table)

@@ -157,6 +157,8 @@ class FitPlan:
     """What each row that a private reference is learned from pays for it; 0 for other references."""
     row_epsilon: float
     """What a released row pays for its own noise."""
+    delta: Fraction = Fraction(0)
+    """The δ of each row that a private reference is learned from; 0 where nothing needs it."""
     by: str | None = None
     width: int = 1
     """How many columns U has, where that is known."""
@@ -200,7 +202,7 @@ def plan_fit(
     columns: Sequence[Column],
     schema: Schema,
     *,
-    delta: float = 1e-9,
+    delta: float = 0.0,
     rows: CountableRows | None = None,
     reference: Table | None = None,
     disjoint: bool = False,
@@ -257,6 +259,8 @@ def _plan_learning(
     numeric = [column.numeric(labels.get(column.name)) for column in columns]
     learning = spec.plan(numeric, schema, epsilon, delta, rows.n_rows, disjoint=disjoint)
     found = {column.name: label_of_others(column) for column in unlisted if column.name not in labels}
+    if not 0 <= learning.delta <= Fraction(delta):
+        raise InternalError("a reference needs more δ than it was given.", "This is a fault in dipriv: report it.")
     coordinates = learning.coordinates()
     kernel.check(learning.row_epsilon, coordinates)
     return FitPlan(
@@ -266,6 +270,7 @@ def _plan_learning(
         read,
         learning.reference_epsilon,
         learning.row_epsilon,
+        learning.delta,
         width=len(coordinates),
         labels_found=tuple(found),
         _kernel=kernel,

@@ -5,6 +5,7 @@ An option that would have no effect is an error: the caller believes that it has
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
+from dipriv._base.decimals import in_full
 from dipriv._random.bits import Bits, Seed, source
 from dipriv._tables.frames import check_names
 from dipriv.errors import InputError, PrivacyWarning
-from dipriv.guarantee import check_epsilon
+from dipriv.guarantee import check_delta, check_epsilon
 from dipriv.kernels import KernelSpec
 from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
@@ -31,8 +33,12 @@ if TYPE_CHECKING:
 DEFAULT_HOLDOUT = 0.25
 """The share of rows that is held out by default, where a hold-out is used."""
 DEFAULT_ROWS_PER_UNIT = 10
+DEFAULT_DELTA = 1e-9
+"""δ by default, where the reference is learned privately."""
 LARGE_EPSILON = 10.0
 """Beyond that a release protects little: e^10 is 22,026."""
+LARGE_DELTA = 1e-5
+"""Beyond that a δ is larger than one divided by the number of rows of most tables."""
 ReferenceLike = str | ReferenceSpec | None
 KernelLike = str | KernelSpec
 SchemaLike = Schema | Mapping[str, Kind] | None
@@ -41,6 +47,7 @@ SchemaLike = Schema | Mapping[str, Kind] | None
 class OptionTypes(TypedDict, total=False):
     """The types of the options of `dipriv.privatize`, for editors and type checkers."""
 
+    delta: float | None
     reference: ReferenceLike
     kernel: KernelLike
     schema: SchemaLike
@@ -73,6 +80,7 @@ class ReleaseOptions:
     """
 
     epsilon: float
+    delta: float | None = None
     reference: ReferenceLike = None
     kernel: KernelLike = "optimal"
     schema: SchemaLike = field(default=None, repr=False)
@@ -94,6 +102,8 @@ class ReleaseOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", check_delta(self.delta))
         source(self.seed)
         self._check_labels_and_pairs()
         self._check_reference()
@@ -149,6 +159,22 @@ class ReleaseOptions:
     def row_epsilon(self) -> float:
         """The ε of one row: all of it, or its part of the unit's."""
         return self.epsilon if self.contribution_bound is None else self.contribution_bound.row_epsilon(self.epsilon)
+
+    @property
+    def total_delta(self) -> float:
+        """The largest δ of the guarantee: as given, else 1e-9 for a private reference; others are pure."""
+        if self.delta is not None:
+            return self.delta
+        return DEFAULT_DELTA if self.spec.source == "private" else 0.0
+
+    @property
+    def row_delta(self) -> float:
+        """The largest δ of one row: all of it, or its part of the unit's.
+
+        It is rounded down, so that its exact value is below the decimal number that the guarantee states.
+        """
+        bound, delta = self.contribution_bound, self.total_delta
+        return math.nextafter(delta if bound is None else bound.row_delta(self.epsilon, delta), 0.0)
 
     @property
     def uses_holdout(self) -> bool:
@@ -210,6 +236,11 @@ class ReleaseOptions:
             found.append(f"columns passed through unprotected: {', '.join(map(repr, self.keep))}.")
         if self.epsilon > LARGE_EPSILON:
             found.append(f"ε = {self.epsilon:g} is beyond {LARGE_EPSILON:g} and protects little.")
+        if self.total_delta > LARGE_DELTA:
+            found.append(
+                f"δ = {in_full(self.total_delta)} is beyond {in_full(LARGE_DELTA)}: it allows a release without any "
+                f"protection for one row in {math.floor(1 / self.total_delta):,}."
+            )
         return found
 
     def warn(self) -> None:
@@ -245,6 +276,12 @@ class ReleaseOptions:
                 "Leave it out, or use the private reference: reference=Private(...) takes it, too."
                 if own
                 else "Leave it out, or use the private reference.",
+            )
+        if self.delta and self.spec.source != "private":
+            raise InputError(
+                f"delta={self.delta!r} is given, but with this reference ({self.spec.describe()}) a release is pure: "
+                "its δ is 0.",
+                "Leave delta out, or use the private reference.",
             )
         if self.public is None:
             return

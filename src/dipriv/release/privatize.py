@@ -52,6 +52,7 @@ def privatize(
     data: Any,
     epsilon: float,
     *,
+    delta: float | None = None,
     reference: ReferenceLike = None,
     kernel: KernelLike = "optimal",
     schema: SchemaLike = None,
@@ -72,7 +73,7 @@ def privatize(
     seed: Seed = None,
     progress: bool | Progress = False,
 ) -> Release[Any]:
-    """Release a table row by row under ε-differential privacy.
+    """Release a table row by row under differential privacy.
 
     Parameters
     ----------
@@ -81,6 +82,9 @@ def privatize(
         pyarrow Dataset, a function that returns a fresh iterator of Arrow record batches each time, or a Spark
         DataFrame. These must give the same rows in the same order each time.
     epsilon : total privacy budget of a row, over all its columns; of all rows of a privacy unit with `unit`.
+    delta : δ beside ε, for a private reference, which finds labels and frequent values under it and may be measured
+        with Gaussian noise: at most this much is spent, 1e-9 by default. 0 for pure ε-differential privacy. Releases
+        with other references are always pure.
     reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
         "holdout" (the paper's: empirical distribution of a random hold-out that is not released, nor protected) or a
         specification from `dipriv.references`. By default the empirical distribution of `public` if that is given, else
@@ -123,7 +127,7 @@ def privatize(
 
     Warns
     -----
-    PrivacyWarning : for a seed, for columns in `keep`, and for ε beyond 10.
+    PrivacyWarning : for a seed, for columns in `keep`, for ε beyond 10, and for δ beyond 1e-5.
 
     Examples
     --------
@@ -135,6 +139,7 @@ def privatize(
     """
     options = ReleaseOptions(
         epsilon,
+        delta=delta,
         reference=reference,
         kernel=kernel,
         schema=schema,

@@ -82,7 +82,13 @@ def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["guarantee"]["epsilon"] == 1.0
     assert told["rows"]["read"] == 2000
-    assert told["ledger"] == {"releases": 1, "spent": 1.0, "budget": None}
+    assert told["ledger"] == {
+        "releases": 1,
+        "spent": 1.0,
+        "budget": None,
+        "delta_spent": told["guarantee"]["delta"],
+        "delta_budget": None,
+    }
 
 
 @pytest.mark.slow
