@@ -51,7 +51,7 @@ def run(setting: Setting) -> dict[str, Any]:
     for name, table in tables().items():
         start = time.perf_counter()
         try:
-            released = ours(table, setting)(0)
+            released = ours(table)(0)
         except Exception as error:
             say(f"edges: {name}: {error!r}")
             found[name] = {"rows": table.num_rows, "columns": table.num_columns, "failed": type(error).__name__}

@@ -14,9 +14,11 @@ import pytest
 from scipy.stats import binom, hypergeom, ks_2samp
 
 from benchmarks.quality import __main__ as command
-from benchmarks.quality import adult, bank, edges, peers, sdnist, verbatim
+from benchmarks.quality import edges, peers, settings, verbatim
+from benchmarks.quality.bins import Bins, Levels, codebook
 from benchmarks.quality.contest import Method, Setting, contest
 from benchmarks.quality.measures import excess_bound, k_marginal, ks, logistic_kl, total_variation, triples
+from benchmarks.quality.tables import TABLES, bank_matrix
 from dipriv.errors import InputError
 from research import pages
 from research.experiments.bank import COLUMNS, as_text
@@ -108,16 +110,16 @@ def test_a_release_that_copies_people_is_caught(copied: int, alarms: bool) -> No
     seen = rng.permutation(n) < n // 2
     by_chance = rng.choice(n, 100, replace=False)
     released = people.iloc[[*by_chance, *np.flatnonzero(seen)[:copied]]]
-    text = as_text(bank.matrix(people))
+    text = as_text(bank_matrix(people))
     found = verbatim.compare(text, np.ones(n, dtype=bool), seen, released)
     assert found["beyond"] == alarms
 
 
 def test_codes_come_back() -> None:
     rng = np.random.default_rng(7)
-    levels = peers.Levels.of(pd.Series(["b", "a", "b"]))
+    levels = Levels.of(pd.Series(["b", "a", "b"]))
     assert levels.decode(levels.encode(pd.Series(["b", "a"])), rng).tolist() == ["b", "a"]
-    bins = peers.Bins((0, 1, 10, 100), null="N")
+    bins = Bins((0, 1, 10, 100), null="N")
     text = pd.Series(["0", "N", "5", "99", "1000"])
     codes = bins.encode(text)
     assert codes.tolist() == [0, 3, 1, 2, 2]
@@ -125,8 +127,8 @@ def test_codes_come_back() -> None:
     assert back[0] == "0"
     assert back[1] == "N"
     assert bins.encode(back).tolist() == codes.tolist()
-    assert peers.Bins((0, 1, 2, 100), null="N").encode(back).tolist() != codes.tolist()  # control: other edges
-    nullable = peers.Bins((0.0, 1.0), whole=False, null=math.nan).decode(np.array([0, 1]), rng)
+    assert Bins((0, 1, 2, 100), null="N").encode(back).tolist() != codes.tolist()  # control: other edges
+    nullable = Bins((0.0, 1.0), whole=False, null=math.nan).decode(np.array([0, 1]), rng)
     assert 0 <= nullable[0] < 1
     assert math.isnan(nullable[1])
 
@@ -137,7 +139,7 @@ def test_the_peers_keep_a_dependence() -> None:
     rng = np.random.default_rng(8)
     a = rng.integers(0, 3, 2_000)
     frame = pd.DataFrame({"a": a, "b": np.where(a == 2, "yes", "no"), "c": rng.integers(0, 2, 2_000).astype(bool)})
-    made = peers.synthesize(frame, peers.codebook(frame, {}), "MST", 50.0, 0)
+    made = peers.synthesize(frame, codebook(frame, {}), "MST", {"epsilon": 50.0}, 0)
     assert list(made.dtypes) == list(frame.dtypes)
     chosen = triples(list(frame.columns), 1)
     loose = frame.assign(b=frame["b"].sample(frac=1, random_state=0).to_numpy())
@@ -195,7 +197,7 @@ def test_each_part_is_on_record_when_it_is_done(tmp_path: Path, monkeypatch: pyt
     before = file.read_text(encoding="utf-8")
     found = json.loads(before)
     assert list(found) == ["first", "bank"]
-    assert {"date", "machine", "versions", "minutes", "reference"} < found["first"].keys()
+    assert {"date", "machine", "versions", "minutes"} < found["first"].keys()
     assert found["bank"] == record["bank"]
     assert not command.measure("second", Setting(), tmp_path)
     assert file.read_text(encoding="utf-8") == before
@@ -212,18 +214,22 @@ def test_a_trial_does_not_get_on_record(monkeypatch: pytest.MonkeyPatch) -> None
         command.main()
 
 
-@pytest.mark.parametrize("load", [bank.load, adult.load, sdnist.load], ids=["bank", "adult", "sdnist"])
-def test_public_bins_hold_the_data(load: Any) -> None:
+@pytest.mark.parametrize("name", TABLES)
+def test_public_bins_and_declared_ranges_hold_the_data(name: str) -> None:
+    table = TABLES[name]
     try:
-        frame = load()
+        frame = table.frame
     except (InputError, KeyError):
         pytest.skip("the data set is not there; see research.data")
-    module = {bank.load: bank, adult.load: adult, sdnist.load: sdnist}[load]
-    for name, bins in module.BINS.items():
-        numbers = pd.to_numeric(frame[name], errors="coerce").dropna()
+    for column, bins in table.bins.items():
+        numbers = pd.to_numeric(frame[column], errors="coerce").dropna()
         assert bins.edges[0] <= numbers.min()
         assert numbers.max() < bins.edges[-1]
         assert (bins.null is not None) == (len(numbers) < len(frame))
+    for column, kind in table.ranges.items():
+        numbers = frame[column].dropna()
+        levels = getattr(kind, "levels", None)
+        assert numbers.isin(levels).all() if levels else numbers.between(kind.lower, kind.upper).all()
 
 
 def test_a_private_release_shows_no_more_of_its_people_than_of_others() -> None:
