@@ -20,6 +20,7 @@ from benchmarks.measure import cores
 from benchmarks.quality import edges, figures, movielens, rivals, rows, salary, settings, shares, verbatim
 from benchmarks.quality.contest import Setting, say, warm_up
 from benchmarks.quality.tables import TABLES
+from benchmarks.quality.verdict import verdict
 from dipriv.errors import PrivacyWarning
 from research import pages
 from research.files import whole_file
@@ -37,7 +38,7 @@ PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     PEERS: rivals.run,
 }
 """The peers are measured only if they are named: what they make does not depend on dipriv."""
-PACKAGES = ("dipriv", "numpy", "pandas", "polars", "opendp", "mbi", "jax")
+PACKAGES = ("dipriv", "numpy", "pandas", "statsmodels")
 
 
 def main() -> None:
@@ -70,15 +71,17 @@ def measure(name: str, setting: Setting, out: Path) -> bool:
     except Exception:
         say(f"{name}: {traceback.format_exc()}")
         return False
-    result |= {
+    result = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "minutes": (time.perf_counter() - start) / 60,
         "machine": {"cores": cores(), "memory in GB": _memory(), "kind": platform.machine()},
         "versions": {"Python": platform.python_version(), **_versions()},
+        **result,
     }
     file = out / "private-reference.json"
     record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     record = {part: (record | {name: result})[part] for part in PARTS if part in record or part == name}
+    record["verdict"] = verdict(record)
     out.mkdir(parents=True, exist_ok=True)
     with whole_file(file) as written:
         written.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

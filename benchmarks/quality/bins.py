@@ -15,7 +15,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Levels:
-    """Labels or few numbers, in order; they are taken as public."""
+    """Labels or few numbers, in order; other values have the code -1."""
 
     values: tuple[Any, ...]
 
@@ -28,7 +28,7 @@ class Levels:
         return len(self.values)
 
     def encode(self, column: pd.Series[Any]) -> Codes:
-        return np.asarray(pd.Categorical(column, categories=list(self.values)).codes, dtype=np.int64)
+        return np.asarray(pd.Index(self.values).get_indexer(pd.Index(column)), dtype=np.int64)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pd.Series[Any]:
         return pd.Series(list(self.values)).take(codes).reset_index(drop=True)

@@ -212,7 +212,7 @@ FINDINGS: dict[str, dict[str, Finding]] = {
 def found(table: str, frame: pd.DataFrame) -> dict[str, float]:
     """The findings of a table in these rows, but those that cannot be had, such as the mean of a group that is gone."""
     values = {}
-    for name, finding in FINDINGS[table].items():
+    for name, finding in FINDINGS.get(table, {}).items():
         with suppress(ValueError, ArithmeticError, np.linalg.LinAlgError):
             values[name] = finding(frame)
     return {name: value for name, value in values.items() if np.isfinite(value)}

@@ -61,7 +61,7 @@ def on_bins(original: pd.DataFrame, released: pd.DataFrame, book: Codebook, coun
         "pairs": list(combinations(names, 2)),
         "triples": triples(names, count),
     }
-    return {kind: score(cells, chosen, len(original)) for kind, chosen in sets.items()}
+    return {kind: score(cells, chosen, len(original)) for kind, chosen in sets.items() if chosen}
 
 
 def label_margins(original: pd.DataFrame, released: pd.DataFrame, labels: Sequence[str]) -> float:

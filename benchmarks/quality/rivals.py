@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,10 +27,16 @@ from benchmarks.quality.settings import scores
 from benchmarks.quality.tables import TABLES
 
 LIMIT = 3600.0
+"""Seconds that a run may take."""
 FOLDER = Path("build/peers")
-NAMES = ("bank", "adult", "national", "ma2019", "pums")
-COMMAND = (sys.executable, "-m", "benchmarks.quality.rivals")
-RUNS = {"MST": 5, "AIM": 2}
+PYTHON = Path(".venv/peers/bin/python")
+"""The peers have an environment of their own: they pin older versions of what development uses."""
+RUNS = {
+    "MST": {"bank": 5, "adult": 2, "national": 2, "ma2019": 2, "pums": 5},
+    "AIM": {"bank": 2, "adult": 1, "national": 1, "ma2019": 1, "pums": 5},
+}
+LABELS = {"delta": "", "pure": ", delta=0", "weaker": " (weaker)"}
+"""How the promises are marked; the weaker one is for MST, once."""
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "POLARS_MAX_THREADS": "1",
@@ -52,48 +57,57 @@ class Run:
     def label(self) -> str:
         return f"OpenDP {self.algorithm}{LABELS[self.promise]}"
 
+    @property
+    def words(self) -> list[str]:
+        return [self.table, self.algorithm, self.promise, str(self.number)]
+
     def file(self, folder: Path, ending: str) -> Path:
-        return folder / f"{self.table}-{self.algorithm}-{self.promise}-{self.number}.{ending}"
-
-
-LABELS = {"delta": "", "pure": ", delta=0", "weaker": " (weaker)"}
+        return folder / f"{'-'.join(self.words)}.{ending}"
 
 
 def runs(setting: Setting) -> Iterator[Run]:
-    """The quick ones first; after a run beyond the limit there is no second one."""
-    for algorithm, promises in (("MST", LABELS), ("AIM", ("delta", "pure"))):
-        for name in NAMES:
-            for promise in promises:
-                for number in range(setting.runs(1 if promise == "weaker" else RUNS[algorithm])):
-                    yield Run(name, algorithm, promise, number)
+    """The quick ones first."""
+    for algorithm, tables in RUNS.items():
+        for table, times in tables.items():
+            for promise in ("delta", "pure"):
+                yield from (Run(table, algorithm, promise, number) for number in range(setting.runs(times)))
+    yield from (Run(table, "MST", "weaker", 0) for table in RUNS["MST"])
 
 
 def run(setting: Setting, folder: Path = FOLDER) -> dict[str, Any]:
-    """Scores, findings and seconds by table and method, of the runs in the folder and of those still to do."""
+    """Scores, findings and seconds by table and method, of the runs in the folder and of those still to do.
+
+    After a run beyond the limit there is no second one.
+    """
     found: dict[str, Any] = {}
+    last: dict[str, Any] = {}
     for one in runs(setting):
-        methods = found.setdefault(one.table, {})
-        method = methods.setdefault(one.label, {"promise": peers.PROMISES[one.promise], "seconds": [], "wall": []})
-        if "limit" in method:
+        method = found.get(one.table, {}).get(one.label, {"promise": peers.PROMISES[one.promise], "seconds": []})
+        if "limit" in method or (told := done(one, folder)) is None:
             continue
-        told = done(one, folder)
+        found.setdefault(one.table, {})[one.label] = method
         if "limit" in told:
             method["limit"] = told["limit"]
             continue
-        method |= {"date": told["date"], "versions": told["versions"]}
+        last = {"date": told["date"], "versions": told["versions"]}
         measured = scores(TABLES[one.table], pd.read_parquet(one.file(folder, "parquet")))
         for name, value in (measured | {"seconds": told["seconds"], "wall": told["wall"]}).items():
             method.setdefault(name, []).append(value)
-        say(f"peers: {one}: {told['seconds']:.0f} s")
-    return {"tables": found, "minutes at most": LIMIT / 60}
+        say(f"peers: {' '.join(one.words)}: {told['seconds']:.0f} s")
+    return {"tables": found, **last}
 
 
-def done(one: Run, folder: Path) -> dict[str, Any]:
-    """What is known of a run, made now unless its file is there; a run beyond the limit leaves the limit."""
+def done(one: Run, folder: Path) -> dict[str, Any] | None:
+    """What is known of a run, made now unless it is in the folder; a run beyond the limit leaves the limit.
+
+    Without the peers' environment, only what is in the folder is known.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     note = one.file(folder, "json")
     if not note.exists():
-        asked = [*COMMAND, one.table, one.algorithm, one.promise, str(one.number), str(folder)]
+        if not PYTHON.exists():
+            return None
+        asked = [PYTHON, "-m", "benchmarks.quality.rivals", *one.words, str(folder)]
         try:
             subprocess.run(asked, check=True, timeout=LIMIT, env=os.environ | ONE_THREAD)
         except subprocess.TimeoutExpired:
