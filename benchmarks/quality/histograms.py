@@ -14,7 +14,7 @@ def rho(epsilon: float, delta: float) -> float:
     """The largest ρ for which ρ-zCDP gives (ε, δ), by Canonne, Kamath, Steinke 2020, Proposition 2.10.
 
     >>> round(rho(1.0, 1e-9), 5)
-    0.01246
+    0.01497
     """
     orders = 1 + np.geomspace(1e-3, 1e6, 20_000)
     constant = orders * np.log1p(-1 / orders) - np.log(orders - 1)

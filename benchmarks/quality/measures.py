@@ -56,7 +56,7 @@ def on_bins(original: pd.DataFrame, released: pd.DataFrame, book: Codebook, coun
     cells = {
         name: np.concatenate([_coded(book[name], frame[name]) for frame in (original, released)]) for name in names
     }
-    sets = {
+    sets: dict[str, list[Any]] = {
         "margins": [(name,) for name in names],
         "pairs": list(combinations(names, 2)),
         "triples": triples(names, count),

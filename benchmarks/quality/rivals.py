@@ -107,7 +107,7 @@ def done(one: Run, folder: Path) -> dict[str, Any] | None:
     if not note.exists():
         if not PYTHON.exists():
             return None
-        asked = [PYTHON, "-m", "benchmarks.quality.rivals", *one.words, str(folder)]
+        asked = [str(PYTHON), "-m", "benchmarks.quality.rivals", *one.words, str(folder)]
         try:
             subprocess.run(asked, check=True, timeout=LIMIT, env=os.environ | ONE_THREAD)
         except subprocess.TimeoutExpired:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from benchmarks.quality.targets import DECLARED, PURE, TARGETS, Target
@@ -15,8 +16,6 @@ RIVALS = {
 """Peers get the labels and the bins of the codebook: they are compared with dipriv where it gets the codebook, too."""
 SCORES = {"margins": False, "pairs": False, "triples": False, "k-marginal": False, "label margins": True, "KL": True}
 """Whether less is better."""
-FASTER = 50
-"""How many times faster than AIM a release should be."""
 WHY: dict[tuple[str, str], str] = {}
 """Why a table's score is behind a peer's; by the names of table and score."""
 Record = Mapping[str, Any]
@@ -29,19 +28,19 @@ def verdict(record: Record) -> dict[str, Any]:
 
 def _judged(target: Target, record: Record) -> dict[str, Any]:
     values = _values(target, record)
-    told = {"table": target.table, "setting": target.setting, "score": target.score}
-    told |= {"limit": target.limit, "less": target.less}
-    return told | ({"measured": values, "met": target.met(statistics.fmean(values))} if values else {})
+    return asdict(target) | ({"measured": values, "met": target.met(statistics.fmean(values))} if values else {})
 
 
-def _values(target: Target, record: Record) -> Sequence[float]:
+def _values(target: Target, record: Record) -> list[float]:
     part = record.get(target.table, {})
-    if target.table == "rows":
-        return part.get("sizes", {}).get(target.score, {}).get("correlation", ())
     if target.table == "edges":
         found = part.get("tables", {}).get(target.setting, {})
-        return [found[target.score]] if target.score in found else ()
-    return part.get("methods", {}).get(target.setting, {}).get(target.score, ())
+        return [found[target.score]] if target.score in found else []
+    if target.table == "rows":
+        found = part.get("sizes", {}).get(target.score, {}).get("correlation", [])
+    else:
+        found = part.get("methods", {}).get(target.setting, {}).get(target.score, [])
+    return list(found)
 
 
 def compare(record: Record) -> list[dict[str, Any]]:
@@ -51,18 +50,19 @@ def compare(record: Record) -> list[dict[str, Any]]:
         for setting, rivals in RIVALS.items():
             ours = record.get(table, {}).get("methods", {}).get(setting, {})
             for rival in rivals:
-                theirs = methods.get(rival, {})
-                for score, less in SCORES.items():
-                    if ours.get(score) and theirs.get(score):
-                        a, b = statistics.fmean(ours[score]), statistics.fmean(theirs[score])
-                        told = {"table": table, "setting": setting, "rival": rival, "score": score}
-                        ahead = a < b if less else a > b
-                        found.append(
-                            told | {"ours": a, "theirs": b, "ahead": ahead, "why": WHY.get((table, score), "")}
-                        )
-                if ours.get("seconds") and (theirs.get("seconds") or "limit" in theirs):
-                    a = statistics.median(ours["seconds"])
-                    b = statistics.median(theirs["seconds"]) if theirs["seconds"] else theirs["limit"]
-                    told = {"table": table, "setting": setting, "rival": rival, "score": "seconds"}
-                    found.append(told | {"ours": a, "theirs": b, "ahead": a < b, "times": b / a})
+                names = {"table": table, "setting": setting, "rival": rival}
+                found += [names | one for one in _compared(table, ours, methods.get(rival, {}))]
     return found
+
+
+def _compared(table: str, ours: Record, theirs: Record) -> Iterator[dict[str, Any]]:
+    """The scores that both have; the seconds of a run that was not done are its limit."""
+    for score, less in SCORES.items():
+        if ours.get(score) and theirs.get(score):
+            a, b = (statistics.fmean(method[score]) for method in (ours, theirs))
+            ahead = a < b if less else a > b
+            yield {"score": score, "ours": a, "theirs": b, "ahead": ahead, "why": WHY.get((table, score), "")}
+    seconds = theirs.get("seconds") or [theirs["limit"]] if theirs else []
+    if ours.get("seconds") and seconds:
+        a, b = statistics.median(ours["seconds"]), statistics.median(seconds)
+        yield {"score": "seconds", "ours": a, "theirs": b, "ahead": a < b, "times": b / a}
