@@ -11,6 +11,8 @@ import importlib.metadata
 import json
 import os
 import platform
+import resource
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,8 +28,8 @@ from benchmarks.quality.contest import Setting, say
 from benchmarks.quality.settings import scores
 from benchmarks.quality.tables import TABLES
 
-LIMIT = 3600.0
-"""Seconds that a run may take."""
+LIMIT = 3600
+"""Seconds of processor time that a run may take."""
 FOLDER = Path("build/peers")
 PYTHON = Path(".venv/peers/bin/python")
 """The peers have an environment of their own: they pin older versions of what development uses."""
@@ -108,10 +110,11 @@ def done(one: Run, folder: Path) -> dict[str, Any] | None:
         if not PYTHON.exists():
             return None
         asked = [str(PYTHON), "-m", "benchmarks.quality.rivals", *one.words, str(folder)]
-        try:
-            subprocess.run(asked, check=True, timeout=LIMIT, env=os.environ | ONE_THREAD)
-        except subprocess.TimeoutExpired:
+        ended = subprocess.run(asked, check=False, env=os.environ | ONE_THREAD).returncode
+        if ended == -signal.SIGXCPU:
             note.write_text(json.dumps({"limit": LIMIT}), encoding="utf-8")
+        elif ended:
+            raise RuntimeError(f"{' '.join(one.words)} ended with {ended}")
     told: dict[str, Any] = json.loads(note.read_text(encoding="utf-8"))
     return told
 
@@ -124,6 +127,7 @@ def main() -> None:
     parser.add_argument("number", type=int)
     parser.add_argument("folder", type=Path)
     asked = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 60))
     one, table = Run(asked.table, asked.algorithm, asked.promise, asked.number), TABLES[asked.table]
     frame, book = table.frame, table.book
     start, used = time.perf_counter(), time.process_time()
