@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 import time
@@ -46,8 +45,6 @@ class Method:
 
 def ours(frame: Any, epsilon: float = EPSILON, **options: Any) -> Release:
     """The release of a frame by dipriv for each seed: the defaults, but for these options."""
-    known = inspect.signature(dipriv.privatize).parameters
-    options = {name: value for name, value in options.items() if name in known}
     return lambda seed: dipriv.privatize(frame, epsilon, seed=seed, **options).data
 
 

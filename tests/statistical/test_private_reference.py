@@ -12,12 +12,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from dipriv.references._learning.histograms import OF_STEP, OF_TREE
 from numpy.typing import NDArray
 from scipy import stats
 
 import dipriv
 from dipriv._tables import frames as tables
-from dipriv.references._learning.histograms import OF_STEP, OF_TREE
 from dipriv.references._learning.postprocess import CLEAR
 from tests.support import ALARM, dkw, draws, ks_uniform
 

@@ -246,9 +246,7 @@ class _Numbers:
     def find_values(self, found: Frequencies, chance: Fraction) -> None:
         """Frequent exact values become bins of their own."""
         nothing = np.empty(0, dtype=np.int64)
-        self.values = found.values[
-            self.accountant.frequent(found.counts, nothing, self.cost * OF_VALUES, chance).kept
-        ]
+        self.values = found.values[self.accountant.frequent(found.counts, nothing, self.cost * OF_VALUES, chance).kept]
 
     def counter(self) -> StepsCounter | LineCounter:
         if self.line is None and not self.domain.open_step:

@@ -170,7 +170,9 @@ def around(line: OrderedCodes, values: NDArray[Any]) -> Codes:
 
 def around_zero(line: OrderedCodes, magnitudes: FloatArray) -> Codes:
     """Codes at which bins start that end at these magnitudes on both sides of zero: [a, b) above it, (-b, -a] below."""
-    inside = magnitudes[magnitudes <= float(np.finfo(line.dtype).max if line.dtype.kind == "f" else np.iinfo(line.dtype).max)]
+    inside = magnitudes[
+        magnitudes <= float(np.finfo(line.dtype).max if line.dtype.kind == "f" else np.iinfo(line.dtype).max)
+    ]
     above, below = line.to_codes(cast(inside, line.dtype)), line.to_codes(cast(-inside, line.dtype))
     codes = np.union1d(above, below[below < line.last] + 1)
     return codes[(codes > line.first) & (codes <= line.last)]

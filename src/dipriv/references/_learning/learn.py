@@ -136,24 +136,33 @@ def learn(
 def coarsened(histogram: FloatArray, max_groups: int, ordered: bool, missing: int) -> Groups:
     """The group of each state, about `max_groups` of them. Kinds of missing cells stand alone.
 
-    Ordered states: groups with about the same count. Others: the most frequent states have groups of their own.
+    Ordered states: groups with about the same count. Others: the most frequent states have groups of their own. A state
+    without rows goes with the one before it: the noise of tables must not give it any.
     """
     own = histogram[missing:]
-    if len(own) <= max_groups:
-        return np.arange(len(histogram))
-    max_groups = min(max_groups, MAX_ORDERED_GROUPS) if ordered else max_groups
-    if not ordered:
-        alone = min(max_groups - 1, max(1, int(np.count_nonzero(own))))
-        return np.concatenate([np.arange(missing), missing + np.minimum(np.arange(len(own)), alone)])
-    group_of = np.zeros(len(own), dtype=np.int64)
-    group, inside, left = 0, 0.0, float(own.sum())
-    for state, count in enumerate(own):
+    there = np.flatnonzero(own > 0)
+    if len(there) <= 1:
+        group_of = np.zeros(len(own), dtype=np.int64)
+    elif len(there) <= max_groups:
+        group_of = np.maximum(np.searchsorted(there, np.arange(len(own)), side="right") - 1, 0)
+    elif not ordered:
+        group_of = np.minimum(np.arange(len(own)), max_groups - 1)
+    else:
+        group_of = _even_groups(own, min(max_groups, MAX_ORDERED_GROUPS))
+    return np.concatenate([np.arange(missing), missing + group_of])
+
+
+def _even_groups(counts: FloatArray, max_groups: int) -> Groups:
+    """Consecutive states in groups with about the same count."""
+    group_of = np.zeros(len(counts), dtype=np.int64)
+    group, inside, left = 0, 0.0, float(counts.sum())
+    for state, count in enumerate(counts):
         aim = (left + inside) / (max_groups - group)
-        if state and inside + count / 2 > aim and group < max_groups - 1:
+        if inside > 0 and inside + count / 2 > aim and group < max_groups - 1:
             group, inside = group + 1, 0.0
         group_of[state] = group
         inside, left = inside + count, left - count
-    return np.concatenate([np.arange(missing), missing + group_of])
+    return group_of
 
 
 def _network(

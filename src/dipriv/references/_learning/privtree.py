@@ -105,5 +105,7 @@ class PrivTree:
     def _splits_now(self, counts: Counts) -> NDArray[np.bool_]:
         """Which nodes of this level are split: b + noise > 0 with b = max(-δ, count - depth δ)."""
         biased = (counts.astype(np.int64) << self._digits) - self.depth * self._bias
-        split: NDArray[np.bool_] = np.maximum(biased, -self._bias) + self.accountant.laplace(len(counts), self._scale) > 0
+        split: NDArray[np.bool_] = (
+            np.maximum(biased, -self._bias) + self.accountant.laplace(len(counts), self._scale) > 0
+        )
         return split

@@ -71,9 +71,7 @@ class Shares:
         return int(min(max(math.sqrt(rows / (ROWS_PER_NOISE * noise)), MIN_GROUPS), MAX_GROUPS))
 
 
-def divide(
-    domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fraction, tables_first: int = 0
-) -> Shares:
+def divide(domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fraction, tables_first: int = 0) -> Shares:
     """The better division: with Laplace noise, or, where δ allows it, with Gaussian noise.
 
     Parameters

@@ -5,8 +5,6 @@ Everything here is post-processing of numbers that are already private.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dipriv._base.arrays import FloatArray

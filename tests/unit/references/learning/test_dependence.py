@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from dipriv.references._learning.dependence import MAX_GROUPS, coarsened, groups_for
+from dipriv.references._learning.two_way import denoised, max_entropy_table, rake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -18,11 +20,9 @@ from dipriv._base.arrays import FloatArray
 from dipriv._tables import frames as tables
 from dipriv.mechanism import encode
 from dipriv.references._learning import learn as learning
-from dipriv.references._learning.dependence import MAX_GROUPS, coarsened, groups_for
 from dipriv.references._learning.domain import domain_of
 from dipriv.references._learning.learn import CHOICES, LearnedNetwork, learn
 from dipriv.references._learning.measurements import Accountant
-from dipriv.references._learning.two_way import denoised, max_entropy_table, rake
 from dipriv.references._models.network import Network
 from dipriv.release.labels import TableValues, read_labels
 from dipriv.sources.protocol import CountedTables
