@@ -1,4 +1,4 @@
-"""One column at a time: its labels or frequent values, its step, its bins and their noisy histogram, in a few passes."""
+"""One column at a time: labels or frequent values, the step, bins and their noisy histogram, in a few passes."""
 
 from __future__ import annotations
 
