@@ -45,8 +45,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs, ledger,
-    dataset, seed : as for `dipriv.privatize`.
+    epsilon, delta, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs,
+    ledger, dataset, seed : as for `dipriv.privatize`.
 
     Attributes
     ----------

@@ -384,7 +384,7 @@ def _two_resolutions(
     each = excess * variance / (variance + coarse.deviation**2) / np.maximum(cells, 1)
     agreed = bins[kinds:] + each[group_of]
     deviations = np.sqrt(variance * coarse.deviation**2 / (variance + coarse.deviation**2))
-    return _Measured(absent, agreed, spread, np.bincount(group_of, agreed), deviations)
+    return _Measured(absent, agreed, spread, np.bincount(group_of, agreed).astype(np.float64), deviations)
 
 
 def _settle(

@@ -1,8 +1,8 @@
 """Learning a private reference: a few passes over the rows, each measurement paid for, the rest post-processing.
 
 1. Labels and frequent values above a threshold.  2. The step of a column of reals, and the cells of a tree where rows
-allow it.  3. One noisy histogram a column.  4. Two-way tables of the pairs that the current model gets most wrong, and a
-maximum-entropy model fitted to all of them. The proof is in docs/theory/private-reference.md.
+allow it.  3. One noisy histogram a column.  4. Two-way tables of the pairs that the current model gets most wrong, and
+a maximum-entropy model fitted to all of them. The proof is in docs/theory/private-reference.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_MATRIX_STATES = 256
 MIN_COLUMN_EPSILON = Fraction(1, 10**9)
 """With less ε for a column the noise scale of its counts would not fit their integers."""
 MAX_ROWS_FOR_VALUES = 1 << 18
-"""With more rows frequent exact values are not looked for, which takes memory for all distinct ones: a tree finds them."""
+"""With more rows a tree finds frequent values: looking for exact ones takes memory for all that are distinct."""
 VALUE_SHARE, THRESHOLD = 1 / 8, 7.0
 """A value with this share of the rows should pass the threshold, which is about this many standard deviations."""
 FIT_ROUNDS = 60
@@ -121,13 +121,13 @@ def learn(
     ]
     model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows))
     for number, (estimate, of) in enumerate(zip(estimates, groups, strict=True)):
-        variance = np.bincount(of) * estimate.spread.deviation**2
-        model.add(NoisyTable((number,), np.bincount(of, estimate.histogram), variance.astype(np.float64)))
+        counts = np.bincount(of, estimate.histogram).astype(np.float64)
+        model.add(NoisyTable((number,), counts, np.bincount(of) * estimate.spread.deviation**2))
     model.fit(FIT_ROUNDS)
     pairs: list[Pair] = []
     if shares.round is not None:
-        counts = _joint_counts(estimates, groups, rows)
-        pairs = measure_pairs(model, counts, shares.round, accountant, first)
+        joint = _joint_counts(estimates, groups, rows)
+        pairs = measure_pairs(model, joint, shares.round, accountant, first)
     network, order = _network(model, estimates, groups)
     codecs = tuple(estimate.codec for estimate in estimates)
     return LearnedNetwork(kinds, codecs, network, order, accountant.spent, tuple(pairs))

@@ -183,13 +183,15 @@ class MarkovModel:
         size = math.prod(self.sizes[column] for column in given)
         joint = self.marginal_in(number, (*given, *of)).reshape(size, -1)
         totals = joint.sum(axis=1, keepdims=True)
-        return np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
+        conditional: FloatArray = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
+        return conditional
 
     def marginal_in(self, number: int, columns: Columns) -> FloatArray:
         """The marginal of a clique's columns, with axes in this order."""
         marginal = self._marginal_of(number, columns)
         there = [column for column in self.tree.cliques[number] if column in columns]
-        return marginal.transpose([there.index(column) for column in columns])
+        ordered: FloatArray = marginal.transpose([there.index(column) for column in columns])
+        return ordered
 
     def _link(self, number: int) -> int:
         """The clique that this one is linked to; trees of several components are linked by empty separators."""
@@ -218,7 +220,8 @@ class MarkovModel:
     def _marginal_of(self, number: int, columns: Columns, beliefs: list[FloatArray] | None = None) -> FloatArray:
         clique = self.tree.cliques[number]
         others = tuple(axis for axis, column in enumerate(clique) if column not in columns)
-        return (self.beliefs if beliefs is None else beliefs)[number].sum(axis=others)
+        marginal: FloatArray = (self.beliefs if beliefs is None else beliefs)[number].sum(axis=others)
+        return marginal
 
     def _evaluate(
         self, logs: Mapping[Columns, FloatArray]
@@ -247,14 +250,14 @@ class MarkovModel:
                 message = message / message.max()
                 up[number] = message
                 beliefs[parent] *= self._expanded(message, separator, parent)
-        for number, belief in enumerate(beliefs):
-            parent = tree.parents[number]
-            if parent is not None:
+        for number in range(len(beliefs)):
+            parent, sent = tree.parents[number], up[number]
+            if parent is not None and sent is not None:
                 separator = self._shared[number, parent]
-                wanted, message = self._marginal_of(parent, separator, beliefs), up[number]
-                ratio = np.divide(wanted, message, out=np.zeros_like(wanted), where=message > 0)
-                belief *= self._expanded(ratio, separator, number)
-            belief *= self.total / belief.sum()
+                wanted = self._marginal_of(parent, separator, beliefs)
+                ratio = np.divide(wanted, sent, out=np.zeros_like(wanted), where=sent > 0)
+                beliefs[number] *= self._expanded(ratio, separator, number)
+            beliefs[number] *= self.total / beliefs[number].sum()
         return beliefs
 
     def _expanded(self, table: FloatArray, columns: Columns, number: int) -> FloatArray:

@@ -1,5 +1,6 @@
-"""Measurement primitives, each with its privacy cost: noisy counts, thresholds, choices. Laplace noise costs ε, Gaussian
-noise ρ of zero-concentrated differential privacy (zCDP).
+"""Measurement primitives, each with its privacy cost: noisy counts, thresholds, choices.
+
+Laplace noise costs ε, Gaussian noise ρ of zero-concentrated differential privacy (zCDP).
 
 No other code may read private counts. Neighbouring tables differ in one row, so a table of counts changes by at most
 one in two cells. Counts are multiples of 2^-digits, and noise is drawn exactly on that lattice with a scale that is

@@ -1,7 +1,7 @@
 """How a reference's budget is divided between columns, choices and tables: by public facts alone.
 
-The error of a noisy histogram grows with its number of cells k: Laplace noise adds k · 2/ε_j, so the sum over columns is
-least for ε_j ∝ √k_j; for Gaussian noise it is least for ρ_j ∝ k_j^(2/3). Rows, columns, k, ε and δ decide how many
+The error of a noisy histogram grows with its number of cells k: Laplace noise adds k · 2/ε_j, so the sum over columns
+is least for ε_j ∝ √k_j; for Gaussian noise it is least for ρ_j ∝ k_j^(2/3). Rows, columns, k, ε and δ decide how many
 tables are measured, into how many groups columns fall in them, and which noise is better.
 """
 
@@ -99,7 +99,7 @@ def _divide(
     bins = distinguishable_bins(len(domains), rows, epsilon)
     cells = [planned_cells(domain, bins) for domain in domains]
     most = len(domains) * (len(domains) - 1) // 2
-    affordable = rows * epsilon / ROWS_PER_ROUND
+    affordable = float(rows * epsilon) / ROWS_PER_ROUND
     rounds = min(int(max(min(ROUNDS_PER_COLUMN * len(domains), affordable), affordable / PLENTY)), most)
     if rounds < len(domains) / 2:  # a few tables are not worth what the columns lose
         rounds = 0

@@ -6,6 +6,7 @@ Everything here is post-processing of numbers that are already private.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
 from dipriv._base.jit import jit
@@ -23,7 +24,7 @@ BY_CHANCE = 0.01
 
 
 def piecewise_even(noisy: FloatArray, widths: FloatArray, spread: Spread, bins: int) -> FloatArray:
-    """Segments of even density: those whose squared distance from the noisy counts, penalized by their number, is least.
+    """Segments of even density, by least squares with a penalty for each segment (a Potts functional).
 
     Parameters
     ----------
@@ -57,7 +58,9 @@ def piecewise_even(noisy: FloatArray, widths: FloatArray, spread: Spread, bins: 
 
 
 @jit
-def best_segments(noisy: FloatArray, weights: FloatArray, penalty: float, cost: FloatArray, ends: FloatArray) -> None:
+def best_segments(
+    noisy: FloatArray, weights: FloatArray, penalty: float, cost: FloatArray, ends: NDArray[np.int64]
+) -> None:
     """ends[k]: where the last segment of the best division of the first k + 1 bins starts (dynamic programming)."""
     cost[0] = 0.0
     for stop in range(1, len(noisy) + 1):
