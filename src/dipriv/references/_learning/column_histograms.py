@@ -29,26 +29,25 @@ from dipriv.references._learning.postprocess import (
     finest_step,
     missing_found,
     occupied,
+    power_law_masses,
     quantile,
     single_values,
     to_total,
-    with_tails,
     without_empty_ends,
-    without_isolated_bins,
 )
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.references._learning.shares import Shares
 from dipriv.references._learning.smoothing import piecewise_even, shrunken
 from dipriv.references.protocol import CountableValues, Frequencies
 
-OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 10), Fraction(1, 4), Fraction(1, 5)
+OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 20), Fraction(1, 4), Fraction(1, 8)
 """Of the budget of a column of numbers: for finding its step, its frequent values and the cells of its tree."""
 TREE_FROM = 150
 """Rows for each unit of a tree's noise from which a tree finds more than even cuts do."""
 MIN_RESOLUTION, MAX_RESOLUTION = 4, 64
 ROWS_PER_BIN = 16.0
 """In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
-OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(1, 3), Fraction(3, 5)
+OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(3, 5)
 """Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are. More, where
 only the most frequent levels will stand out of the noise."""
 ROWS_PER_LEVEL = 2.0
@@ -303,9 +302,11 @@ class _Numbers:
         sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
         kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
         noisy = _moved_inside(noisy, kept, octave_of)
-        clean = without_isolated_bins(octave_of[kept], noisy[kept], sizes[kept], spread)
-        histogram[kept] = self._smoothed(line, starts[kept], sizes[kept], octave_of[kept], clean, spread)
-        histogram = with_tails(octaves, octave_of, histogram, by_octave, taken)
+        deviations = measured.deviations
+        widths = power_law_masses(octaves, line.last, starts, sizes, octave_of, by_octave, deviations)
+        histogram[kept] = self._smoothed(
+            line, starts[kept], sizes[kept], widths[kept], octave_of[kept], noisy[kept], spread
+        )
         settled, own, missing = _settle(absent, histogram[kept], spread, rows, self.domain.missing)
         histogram = np.zeros(len(starts))
         histogram[kept] = own
@@ -323,24 +324,26 @@ class _Numbers:
         line: OrderedCodes,
         starts: Codes,
         sizes: NDArray[np.uint64],
+        widths: FloatArray,
         octave_of: NDArray[np.intp],
         noisy: FloatArray,
         spread: Spread,
     ) -> FloatArray:
         """Bins between frequent values are smoothed, octave by octave; frequent values stay as they are."""
         alone = np.isin(starts, line.to_codes(self.values)) & (sizes == 1)
+        rest = ~alone
         smooth = noisy.copy()
-        widths = sizes.astype(np.float64)  # codes are evenly spaced inside an octave
-        smooth[~alone] = _smooth(noisy[~alone], widths[~alone], octave_of[~alone], spread)
+        smooth[rest] = _smooth(noisy[rest], widths[rest], octave_of[rest], spread)
         return smooth
 
 
 def _smooth(noisy: FloatArray, widths: FloatArray, group_of: NDArray[np.intp], spread: Spread) -> FloatArray:
-    """Smoothed inside each group, whose total stays: it was measured by itself."""
-    smooth = noisy.copy()
+    """Smoothed and made non-negative inside each group, whose total stays: it was measured by itself."""
+    smooth = np.zeros(len(noisy))
     for group in np.unique(group_of):
         inside = group_of == group
-        smooth[inside] = piecewise_even(noisy[inside], widths[inside], spread, len(noisy))
+        if (total := float(noisy[inside].sum())) > 0:
+            smooth[inside] = to_total(piecewise_even(noisy[inside], widths[inside], spread, len(noisy)), total)
     return smooth
 
 

@@ -126,7 +126,7 @@ class Domain:
         """
         cuts: list[Codes] = [line.octaves.starts]
         if isinstance(line, GridCodes) and self.column.storage.family == "temporal":
-            cuts.append(self._even_cuts(line, 2 * resolution))
+            cuts.append(self._even_cuts(line, 4 * resolution))
         else:
             cuts.append(around_zero(line, round_numbers(resolution)))
         if isinstance(line, GridCodes):

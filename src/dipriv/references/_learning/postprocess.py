@@ -16,8 +16,9 @@ from dipriv.references._learning.measurements import NoiseKind, Spread
 
 EMPTY = 1.0
 """In units of log-likelihood: what an octave costs that is taken as occupied; noise alone gains a quarter or a half."""
-OUTERMOST = 1.5
-"""In standard deviations of the noise: what the octaves on the outside of a run must add up to."""
+OUTERMOST, FURTHER = 0.03, 0.25
+"""How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
+from a clear one, so that the harm to be expected falls."""
 ZERO = 4.0
 """What zeros must gain."""
 ON_A_SIDE = 8.0
@@ -31,10 +32,8 @@ CLEAR = 20.0
 PEAK = 1000.0
 NARROW = 2.0**-6
 """A bin PEAK times denser than its neighbours, and narrower than NARROW of its octave, is taken for one value."""
-ISOLATED_BIN_CHANCE = 0.05
-"""How often, in all, noise may be taken for rows in the same octave as a far denser cell."""
-TAIL = 4
-"""The number of octaves beyond the last one taken that are searched for the rest of a tail."""
+POWERS = (-2.0, 4.0)
+"""The exponents of power laws of density that may be taken from neighbouring octaves."""
 MISSING = 1e-3
 """How often noise may be taken for nulls in a column that has none."""
 
@@ -57,7 +56,7 @@ def occupied(
         if len(side):
             gain, begin, end = _best_run(gains[side])
             middle = float(octaves.exponents[side[begin:end]].mean())
-            run = _without_ends(side[begin:end], totals, deviations)
+            run = _without_ends(side[begin:end], totals, deviations, kind)
             runs.append((gain - UNUSUAL * abs(middle - usual), run))
     for gain, run in runs:
         taken[run] = gain > ON_A_SIDE
@@ -75,14 +74,50 @@ def _best_run(gains: FloatArray) -> tuple[float, int, int]:
     return float(sums[end] - sums[begin]), begin, end
 
 
-def _without_ends(run: NDArray[np.intp], totals: FloatArray, deviations: FloatArray) -> NDArray[np.intp]:
+def _without_ends(
+    run: NDArray[np.intp], totals: FloatArray, deviations: FloatArray, kind: NoiseKind
+) -> NDArray[np.intp]:
     """The run up to where noise explains all that is further out, on both ends; at least its fullest octave."""
     for _ in range(2):
         run = run[::-1]
         outside = np.cumsum(totals[run]) / np.sqrt(np.cumsum(deviations[run] ** 2))
-        clear = np.flatnonzero(outside > OUTERMOST)
+        certain = np.flatnonzero(totals[run] > 5.0 * deviations[run])
+        away = np.maximum((certain[0] if len(certain) else len(run)) - np.arange(len(run)) - 1, 0)
+        logs = -math.log(2.0 * OUTERMOST) - away * math.log(FURTHER)
+        clear = np.flatnonzero(outside > (np.sqrt(2.0 * logs) if kind == "gaussian" else logs / math.sqrt(2.0)))
         run = run[int(clear[0]) if len(clear) else int(np.argmax(totals[run])) :]
     return run
+
+
+def power_law_masses(
+    octaves: Octaves,
+    last: int,
+    starts: Codes,
+    sizes: NDArray[np.uint64],
+    octave_of: NDArray[np.intp],
+    totals: FloatArray,
+    deviations: FloatArray,
+) -> FloatArray:
+    """What bins would have if density inside an octave followed the power law between the octaves beside it.
+
+    Between a full and an empty octave density falls; an even one would put too much at the far end, and into the mean.
+    """
+    logs = np.log2(np.maximum(totals, deviations))
+    powers = np.ones(len(totals))
+    for sign in (-1, 1):
+        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
+        if len(side) > 2:
+            powers[side[1:-1]] = np.clip(1.0 - (logs[side[2:]] - logs[side[:-2]]) / 2.0, *POWERS)
+    ends = np.append(octaves.starts[1:].astype(np.float64), last + 1.0)
+    lengths = np.maximum(ends - octaves.starts, 1.0)[octave_of]
+    near = (starts - octaves.starts[octave_of]).astype(np.float64) / lengths
+    far = near + sizes.astype(np.float64) / lengths
+    below = octaves.signs[octave_of] < 0
+    low, high = np.where(below, 2.0 - far, 1.0 + near), np.where(below, 2.0 - near, 1.0 + far)
+    exponents = 1.0 - powers[octave_of]
+    flat = np.abs(exponents) < 1e-9
+    safe = np.where(flat, 1.0, exponents)
+    return np.where(flat, np.log(high / low), (high**safe - low**safe) / safe)
 
 
 def to_total(noisy: FloatArray, total: float) -> FloatArray:
@@ -152,41 +187,6 @@ def without_empty_ends(
             edge = int(clear[-1]) if len(clear) else int(np.argmax(histogram[last]))
             kept[last[edge + 1 :]] = False
     return kept
-
-
-def with_tails(
-    octaves: Octaves, octave_of: NDArray[np.intp], histogram: FloatArray, beyond: FloatArray, taken: NDArray[np.bool_]
-) -> FloatArray:
-    """The histogram of the bins kept, whose outermost octaves get what stands beyond them, up to a few octaves out.
-
-    Those rows are too few to show where they are, but not to show that they are: a tail keeps its mass.
-    """
-    counts = histogram.copy()
-    for sign in (-1, 1):
-        side = np.flatnonzero(octaves.signs == sign)[::sign]
-        run = np.flatnonzero(taken[side])
-        if len(run):
-            last = octave_of == side[run[-1]]
-            rest = float(beyond[side[run[-1] + 1 : run[-1] + 1 + TAIL]].sum())
-            there = np.maximum(counts[last], 0.0)
-            if rest > 0 and there.sum() > 0:
-                counts[last] += rest * there / there.sum()
-    return counts
-
-
-def without_isolated_bins(
-    octave_of: NDArray[np.intp], noisy: FloatArray, sizes: NDArray[np.uint64], spread: Spread
-) -> FloatArray:
-    """Counts without those that noise alone could have made, in the same octave as a far denser cell.
-
-    The tree splits off what is empty around a heavy value. Other small counts are left as they are: they
-    make up a tail, and to drop every one of them would drop the tail.
-    """
-    density = np.maximum(noisy, 0.0) / sizes.astype(np.float64)
-    densest = np.zeros(int(octave_of.max(initial=0)) + 1)
-    np.maximum.at(densest, octave_of, density)
-    noise = noisy < quantile(spread, ISOLATED_BIN_CHANCE / max(1, len(noisy)))
-    return np.where(noise & (densest[octave_of] > PEAK * density), 0.0, noisy)
 
 
 def missing_found(noisy: FloatArray, spread: Spread) -> FloatArray:
