@@ -75,7 +75,8 @@ def measure_pairs(
     while (waiting or cost.choice) and len(impossible) < len(counts) and accountant.left >= least:
         if accountant.left < 2 * cost.total:  # the last round takes the rest
             cost = cost.times(accountant.left / cost.total)
-        pair = waiting.pop(0) if waiting else _choose(model, counts, impossible, cost, accountant)
+        chosen = not waiting
+        pair = _choose(model, counts, impossible, cost, accountant) if chosen else waiting.pop(0)
         if not _fits(model, pair):
             impossible.add(pair)
             continue
@@ -84,7 +85,7 @@ def measure_pairs(
         model.add(NoisyTable(pair, noisy, np.full(noisy.shape, spread.deviation**2)))
         model.fit(FIT_ROUNDS)
         measured.append(pair)
-        if np.abs(model.pair(*pair) - before).sum() <= MOVED * spread.mean_size * noisy.size:
+        if chosen and np.abs(model.pair(*pair) - before).sum() <= MOVED * spread.mean_size * noisy.size:
             cost = cost.times(RAISE[accountant.kind])
     model.fit(LAST_FIT_ROUNDS)
     return measured

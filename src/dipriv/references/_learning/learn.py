@@ -42,6 +42,8 @@ MAX_ROWS_FOR_VALUES = 1 << 18
 """With more rows a tree finds frequent values: looking for exact ones takes memory for all that are distinct."""
 VALUE_SHARE, THRESHOLD = 1 / 8, 7.0
 """A value with this share of the rows should pass the threshold, which is about this many standard deviations."""
+A_FEW_MORE = 1.3
+"""A column with a few more states than groups keeps them all: functions of a column, such as a code and its name, stay."""
 FIT_ROUNDS = 60
 
 
@@ -143,7 +145,7 @@ def coarsened(histogram: FloatArray, max_groups: int, ordered: bool, missing: in
     there = np.flatnonzero(own > 0)
     if len(there) <= 1:
         group_of = np.zeros(len(own), dtype=np.int64)
-    elif len(there) <= max_groups:
+    elif len(there) <= A_FEW_MORE * max_groups:
         group_of = np.maximum(np.searchsorted(there, np.arange(len(own)), side="right") - 1, 0)
     elif not ordered:
         group_of = np.minimum(np.arange(len(own)), max_groups - 1)
