@@ -52,6 +52,12 @@ def check_labels(unlisted: Sequence[Column], policy: LabelPolicy, delta: float) 
             "Declare them in the schema, Categorical(levels=...); use labels='public' (--labels public) if all their "
             "labels are public; leave the columns out (drop=[...], --drop); or leave delta at 1e-9.",
         )
+    mixed = [column for column in unlisted if _are_mixed(column)]
+    if mixed:
+        raise SchemaError(
+            f"column {mixed[0].name!r} has categories of several types, text among them ({len(mixed)} such columns).",
+            "Convert all its categories to text.",
+        )
     rigid = [column for column in unlisted if not column.nullable and label_of_others(column).null_count]
     if rigid:
         raise SchemaError(
@@ -59,6 +65,11 @@ def check_labels(unlisted: Sequence[Column], policy: LabelPolicy, delta: float) 
             f"({len(rigid)} such columns).",
             "Make the column nullable, or text; or declare its labels in the schema, Categorical(levels=...).",
         )
+
+
+def _are_mixed(column: Column) -> bool:
+    """Whether some categories are text and others not: which label stands for others must not depend on one of them."""
+    return len({isinstance(value, str) for value in column.label_values or ()}) > 1
 
 
 def read_labels(columns: Sequence[Column], rows: CountableRows) -> Labels:

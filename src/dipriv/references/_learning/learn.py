@@ -7,6 +7,7 @@ a maximum-entropy model fitted to all of them. The proof is in docs/theory/priva
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -40,8 +41,8 @@ MIN_COLUMN_EPSILON = Fraction(1, 10**9)
 """With less ε for a column the noise scale of its counts would not fit their integers."""
 MAX_ROWS_FOR_VALUES = 1 << 18
 """With more rows a tree finds frequent values: looking for exact ones takes memory for all that are distinct."""
-VALUE_SHARE, THRESHOLD = 1 / 8, 7.0
-"""A value with this share of the rows should pass the threshold, which is about this many standard deviations."""
+VALUE_SHARE = 1 / 8
+"""A value with this share of the rows should pass the threshold, else frequent values are not looked for."""
 A_FEW_MORE = 1.3
 """A column with a few more states than groups keeps them all: functions of a column, such as a code and its name, stay."""
 FIT_ROUNDS = 60
@@ -99,11 +100,17 @@ def plan_shares(
     useful = [
         domain.finds_values
         and rows <= MAX_ROWS_FOR_VALUES
-        and THRESHOLD * Spread.of(shares.kind, float(cost * OF_VALUES)).deviation <= VALUE_SHARE * rows
+        and _threshold(shares, cost * OF_VALUES) <= VALUE_SHARE * rows
         for domain, cost in zip(domains, shares.columns, strict=True)
     ]
     settled = tuple(replace(domain, finds_values=use) for domain, use in zip(domains, useful, strict=True))
     return settled, divide(settled, rows, epsilon, delta, first)
+
+
+def _threshold(shares: Shares, cost: Fraction) -> float:
+    """About how many rows a value needs."""
+    logs = math.log(1.0 / float(shares.chance)) if shares.chance else math.inf
+    return Spread.of(shares.kind, float(cost)).scale * (logs if shares.kind == "laplace" else math.sqrt(2.0 * logs))
 
 
 def learn(

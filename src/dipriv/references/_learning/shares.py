@@ -143,5 +143,4 @@ def _noise(shares: Shares, domains: Sequence[Domain], rows: int, epsilon: Fracti
     )
     if shares.round is None:
         return columns
-    each = Spread.of(shares.kind, float(shares.round.table)).deviation
-    return columns + len(domains) * each * shares.groups(rows) ** 2
+    return columns + len(domains) * MAX_ORDERED_GROUPS**2 * Spread.of(shares.kind, float(shares.round.table)).deviation
