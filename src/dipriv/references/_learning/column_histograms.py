@@ -47,13 +47,11 @@ TREE_FROM = 150
 MIN_RESOLUTION, MAX_RESOLUTION = 4, 64
 ROWS_PER_BIN = 16.0
 """In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
-OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(3, 5)
+OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(4, 5)
 """Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are. More, where
 only the most frequent levels will stand out of the noise."""
 ROWS_PER_LEVEL = 2.0
 """In standard deviations of the noise: the average number of rows of a level up to which this is so."""
-MAX_LEVELS_ALONE = 24
-"""More ordered levels are counted in groups, too."""
 OTHER = 0.006
 """How often noise alone may make rows of labels that are not published."""
 
@@ -177,16 +175,16 @@ class _Levels:
 
     @property
     def _groups(self) -> NDArray[np.intp]:
-        """Groups of about √k consecutive levels where there are many, else one group."""
+        """Groups of about √k consecutive levels."""
         count = len(self._codec.levels)
-        return np.arange(count) // (max(2, round(np.sqrt(count))) if count > MAX_LEVELS_ALONE else count)
+        return np.arange(count) // max(2, round(np.sqrt(count)))
 
     def counter(self) -> LevelsCounter:
         return LevelsCounter(self.domain, self._codec)
 
     def take(self, counts: Counts) -> None:
         kinds = len(self.domain.missing)
-        if self.domain.ordered and len(counts) - kinds > MAX_LEVELS_ALONE:
+        if self.domain.in_two_resolutions:
             group_of = self._groups
             noise = Spread.of(self.accountant.kind, float(self.cost)).deviation
             few = self.rows < ROWS_PER_LEVEL * len(counts) * noise
@@ -201,7 +199,10 @@ class _Levels:
         kinds = len(self.domain.missing)
         own = self.noisy[kinds:]
         ordered = self.domain.ordered
-        smooth = _smooth(own, np.ones(len(own)), self._groups, self.spread) if ordered else shrunken(own, self.spread)
+        if self.domain.in_two_resolutions:
+            smooth = _smooth(own, np.ones(len(own)), self._groups, self.spread)
+        else:
+            smooth = own if ordered else shrunken(own, self.spread)
         absent, histogram, missing = _settle(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
         if self.domain.has_no_label:  # no label at all: nothing but nulls
             absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)

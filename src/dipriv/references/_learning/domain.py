@@ -21,6 +21,8 @@ from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discre
 
 MAX_DECIMALS = 4
 NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
+MAX_LEVELS_ALONE = 24
+"""More ordered levels than these are counted in groups, too."""
 MAX_ALONE = 16
 """Whole numbers of steps up to 16 have a bin each."""
 POWERS_OF_TEN = (-5, 13)
@@ -65,6 +67,11 @@ class Domain:
     def has_no_label(self) -> bool:
         """Whether this is a column of labels for which there is no label: all its cells are missing."""
         return self.column.n_labels == 0
+
+    @property
+    def in_two_resolutions(self) -> bool:
+        """Whether groups of levels or values are counted beside single ones: where there are many, in order."""
+        return self.ordered and (self.levels is None or len(self.levels) > MAX_LEVELS_ALONE)
 
     @property
     def has_thresholds(self) -> bool:

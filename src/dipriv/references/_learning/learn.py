@@ -44,7 +44,7 @@ MAX_ROWS_FOR_VALUES = 1 << 18
 VALUE_SHARE = 1 / 8
 """A value with this share of the rows should pass the threshold, else frequent values are not looked for."""
 A_FEW_MORE = 1.3
-"""A column with a few more states than groups keeps them all: functions of a column, such as a code and its name, stay."""
+"""A column with a few more states than groups keeps them all, so that functions of a column stay functions."""
 FIT_ROUNDS = 60
 
 

@@ -27,7 +27,7 @@ TABLE_WEIGHT = 5.0
 POWERS: dict[NoiseKind, float] = {"laplace": 1 / 2, "gaussian": 2 / 3}
 FOUND_LABELS = 24
 """How many labels a column is expected to have where nothing says so."""
-MIN_BINS, MAX_BINS = 8, 64
+MIN_BINS, MAX_BINS = 10, 64
 """How many bins of an ordered column rows and noise can distinguish, at least and at most."""
 OF_CONVERSION, OF_THRESHOLDS = Fraction(1, 2), Fraction(3, 8)
 """Parts of δ: for Gaussian noise, and for the thresholds of labels and frequent values. The rest is slack."""
@@ -138,7 +138,7 @@ def _noise(shares: Shares, domains: Sequence[Domain], rows: int, epsilon: Fracti
     """
     bins = distinguishable_bins(len(domains), rows, epsilon)
     columns = sum(
-        planned_cells(domain, bins) * Spread.of(shares.kind, float(cost) / (1 + domain.ordered)).deviation
+        planned_cells(domain, bins) * Spread.of(shares.kind, float(cost) / (1 + domain.in_two_resolutions)).deviation
         for domain, cost in zip(domains, shares.columns, strict=True)
     )
     if shares.round is None:
