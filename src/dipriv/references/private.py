@@ -14,7 +14,7 @@ from dipriv.references._learning.learn import MarkovPlan, plan_shares
 from dipriv.references.protocol import LabelPolicy, Order, reference_spec
 from dipriv.schema import Kind, Schema
 
-SHARES = tuple(Fraction(percent, 100) for percent in (15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 95, 98))
+SHARES = tuple(Fraction(percent, 100) for percent in (15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 95, 99))
 """Parts of ε that the reference may have by default."""
 ALLOWED_ERROR = 2.5
 """By how much the noise in the reference's tables may exceed their sampling error, by default."""
