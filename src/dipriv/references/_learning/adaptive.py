@@ -84,7 +84,8 @@ def measure_pairs(
         model.add(NoisyTable(pair, noisy, np.full(noisy.shape, spread.deviation**2)))
         model.fit(FIT_ROUNDS)
         measured.append(pair)
-        if np.abs(model.pair(*pair) - before).sum() <= MOVED * spread.mean_size * noisy.size:
+        moved = np.abs(model.pair(*pair) - before).sum()
+        if not waiting and moved <= MOVED * spread.mean_size * noisy.size:  # those that wait have their cost reserved
             cost = cost.times(RAISE[accountant.kind])
     model.fit(LAST_FIT_ROUNDS)
     return measured
