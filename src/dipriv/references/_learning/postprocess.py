@@ -14,8 +14,9 @@ from dipriv._base.arrays import FloatArray
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, Octaves
 from dipriv.references._learning.measurements import NoiseKind, Spread
 
-EMPTY = 1.0
-"""In units of log-likelihood: what an octave costs that is taken as occupied; noise alone gains a quarter or a half."""
+EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
+"""In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter, and
+Laplace noise has long tails: the chance that it extends a run by d octaves is below 0.53^d, of Gaussian noise 0.71^d."""
 OUTERMOST, FURTHER = 0.03, 0.25
 """How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
 from a clear one, so that the harm to be expected falls."""
@@ -48,13 +49,13 @@ def occupied(
     itself. Where nothing stands out but some octave is `needed`, the likeliest run is taken, near the `usual` exponent.
     """
     sizes = np.maximum(totals, 0.0) / deviations
-    gains = (sizes**2 / 2.0 if kind == "gaussian" else math.sqrt(2.0) * sizes) - EMPTY
+    gains = (sizes**2 / 2.0 if kind == "gaussian" else math.sqrt(2.0) * sizes) - EMPTY[kind]
     taken: NDArray[np.bool_] = (octaves.signs == 0) & (gains > ZERO)
     runs = []
     for sign in (-1, 1):
         side = np.flatnonzero(octaves.signs == sign)
         if len(side):
-            gain, begin, end = _best_run(gains[side])
+            gain, begin, end = _best_run(gains[side], UNUSUAL * np.abs(octaves.exponents[side] - usual))
             middle = float(octaves.exponents[side[begin:end]].mean())
             run = _without_ends(side[begin:end], totals, deviations, kind)
             runs.append((gain - UNUSUAL * abs(middle - usual), run))
@@ -65,12 +66,12 @@ def occupied(
     return taken
 
 
-def _best_run(gains: FloatArray) -> tuple[float, int, int]:
-    """The run of octaves with the largest sum, which is at least one octave."""
+def _best_run(gains: FloatArray, costs: FloatArray) -> tuple[float, int, int]:
+    """The sum of the best run of octaves, which is at least one octave, and its ends; costs[i]: to begin at octave i."""
     sums = np.append(0.0, np.cumsum(gains))
-    least = np.minimum.accumulate(sums[:-1])
-    end = int(np.argmax(sums[1:] - least)) + 1
-    begin = int(np.argmin(sums[:end]))
+    before = sums[:-1] + costs
+    end = int(np.argmax(sums[1:] - np.minimum.accumulate(before))) + 1
+    begin = int(np.argmin(before[:end]))
     return float(sums[end] - sums[begin]), begin, end
 
 

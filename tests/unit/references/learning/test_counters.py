@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -24,11 +25,13 @@ from dipriv.references import Private
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.release import fitting
+from dipriv.release.options import ReleaseOptions
 from dipriv.schema import Categorical, Mixed, Schema
 from dipriv.sources.protocol import CountedTables, Counter, added
 from tests.support import bits
 
 N = 3001
+DELTA = ReleaseOptions(1.0).row_delta
 
 
 def people() -> pa.Table:
@@ -95,11 +98,11 @@ def test_a_release_learned_from_far_pieces_is_the_one_learned_from_one_table(
     expected = dipriv.privatize(table, 1.5, reference=recipe, schema=declared, seed=7)
     own, whole, rows = bits(7), tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
-    plan = fitting.plan_fit(recipe, Optimal(), 1.5, facts, declared, rows=rows, bits=bits(0))
+    plan = fitting.plan_fit(recipe, Optimal(), 1.5, facts, declared, rows=rows, bits=bits(0), delta=DELTA)
     fitted = plan.fit(rows, own.child("fit"))
     assert fitted.release(whole, (), own.child("noise")).equals(expected.data)
     assert fitted.schema == expected.schema
-    assert rows.sent
+    assert rows.sent or names == ["city"]  # labels of a single column are found without a pass
 
 
 def held_in(value: Any) -> list[Any]:
@@ -116,7 +119,8 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
     table = people()
     whole, rows = tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
-    fitting.plan_fit(Private(), Optimal(), 1.0, facts, Schema({}), rows=rows, bits=bits(0)).fit(rows, bits(1))
+    plan = fitting.plan_fit(Private(), Optimal(), 1.0, facts, Schema({}), rows=rows, bits=bits(0), delta=DELTA)
+    plan.fit(rows, bits(1))
     kinds = {type(part).__name__ for counter in rows.sent for part in held_in(counter)}
     assert {"ColumnsCounter", "LevelsCounter", "StepsCounter", "LineCounter", "PairsCounter"} <= kinds
     for counter in rows.sent:
@@ -125,7 +129,7 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
             with pytest.raises(FrozenInstanceError):
                 setattr(part, fields(part)[0].name, None)
         assert b"_random" not in pickle.dumps(counter)
-    assert any(isinstance(part, Accountant) for part in held_in([Accountant(1, bits(0))]))  # type: ignore[arg-type]  # control
+    assert any(isinstance(part, Accountant) for part in held_in([Accountant("laplace", Fraction(1), bits(0))]))  # control
 
 
 def test_counters_of_declared_labels_travel() -> None:
