@@ -24,7 +24,7 @@ SCORE_DIGITS = 4
 """Scores are counted in steps of 2^-4 rows."""
 SENSITIVITY = 2 << SCORE_DIGITS
 """One row that is replaced changes two counts of a pair by one."""
-MOVED = 0.8
+MOVED = 0.5
 """A round must move the model by this part of its table's noise, else all further rounds get a larger budget."""
 RAISE = {"laplace": 2, "gaussian": 4}
 """By which factor, so that noise is halved."""
