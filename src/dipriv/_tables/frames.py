@@ -43,10 +43,8 @@ class Column:
 
     def numeric(self, labels: pa.Array | None) -> NumericColumn:
         """The same facts without Arrow, where cells are positions in `labels` (None for columns without labels)."""
-        listed = () if labels is None else tuple(labels.to_pylist())
-        plain = listed if listed and all(isinstance(label, str | int | float) for label in listed) else None
         n_labels = None if labels is None else len(labels)
-        return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels, plain)
+        return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels)
 
     def without_categories(self) -> Column:
         """The same facts without the categories that the type lists, which come from rows."""

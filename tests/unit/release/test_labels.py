@@ -37,7 +37,7 @@ from dipriv.sources.protocol import CountedTables
 from tests.support import bits
 from tests.unit.refusal import SECRET, refused
 
-N, THRESHOLD = 600, 20
+N, THRESHOLD, DELTA = 600, 20, 1e-9
 COMMON = ("Bonn", "Köln", "Ulm")
 _RNG = np.random.default_rng(4)
 CITIES: list[str] = [*_RNG.choice(COMMON, N - 9).tolist(), SECRET, "rare", "rare", *[OTHER] * 6]
@@ -89,10 +89,10 @@ class Toy:
     order: ClassVar[None] = None
 
     def check(self, columns: Sequence[NumericColumn], schema: Schema) -> None:
-        assert all(column.labels is None for column in columns)
+        assert all(column.n_labels is None for column in columns)
 
     def plan(self, columns: Sequence[NumericColumn], *_: Any, disjoint: bool) -> Plan:
-        assert all(column.n_labels is None and column.labels is None for column in columns)
+        assert all(column.n_labels is None for column in columns)
         return Plan(columns[0].name)
 
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
@@ -109,7 +109,8 @@ def fitted(frame: Any) -> FittedMechanism:
     table = frames.read(frame)
     rows = CountedTables(table.rows, lambda: [table])
     facts = [table.column(name) for name in table.names]
-    return plan_fit(Toy(), Optimal(), 0.5, facts, Schema({}), rows=rows, bits=bits(0)).fit(rows, bits(1))
+    plan = plan_fit(Toy(), Optimal(), 0.5, facts, Schema({}), delta=DELTA, rows=rows, bits=bits(0))
+    return plan.fit(rows, bits(1))
 
 
 # ---- what is released has published labels only, in every library ----
@@ -316,10 +317,10 @@ class Unreadable:
         raise AssertionError("labels are read before the budget is spent")
 
 
-def planned(frame: Any, spec: Any, schema: Schema | None = None, **options: Any) -> Any:
+def planned(frame: Any, spec: Any, schema: Schema | None = None, delta: float = DELTA) -> Any:
     table = frames.read(frame)
     facts = [table.column(name) for name in table.names]
-    return plan_fit(spec, Optimal(), 1.0, facts, schema or Schema({}), rows=Unreadable(), bits=bits(0), **options)
+    return plan_fit(spec, Optimal(), 1.0, facts, schema or Schema({}), delta=delta, rows=Unreadable(), bits=bits(0))
 
 
 def people() -> pd.DataFrame:
@@ -379,3 +380,13 @@ def test_public_labels_are_said_in_the_first_line() -> None:
     assert "label" not in first["private"]
     assert "(other)" in str(dipriv.privatize(frame, 1.0, seed=1).guarantee)
     assert "(other)" not in str(dipriv.privatize(people()[["age"]], 1.0, seed=1).guarantee)
+
+
+@pytest.mark.parametrize("labels", ["private", "public"])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -0.0])
+def test_labels_that_no_schema_holds_are_released(labels: LabelPolicy, odd: float) -> None:
+    """A schema has finite levels, each once; a dictionary of numbers may have others."""
+    table = pa.table({"x": pa.array([0.0, 1.5, odd] * 300).dictionary_encode()})
+    release = dipriv.privatize(table, 1.0, labels=labels, seed=1)
+    assert release.schema["x"] == Categorical()
+    assert {str(cell) for cell in release.data["x"].to_pylist()} == {"0.0", "1.5", str(odd)}

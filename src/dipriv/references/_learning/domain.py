@@ -108,10 +108,10 @@ class Domain:
         return FloatBitCodes.of(self.column.storage.dtype, lower, upper)
 
     def kind(self, step: int) -> Kind:
-        """What the column is taken as, then."""
+        """What the column is taken as, then; the caller knows the labels."""
         storage = self.column.storage
         if storage.family in ("label", "boolean"):
-            return self.declared or Categorical(self.column.labels)
+            return self.declared or Categorical()
         if self.declared is not None and not isinstance(self.declared, Datetime):
             return self.declared
         if step < len(self.steps):
