@@ -142,7 +142,8 @@ def _watch(patch: pytest.MonkeyPatch, transcript: Transcript, given: Transcript 
                 found = super(Watched, self).frequent(counts, fixed, cost, chance)
                 return [own[position] for position in found.kept], found
 
-            kept, found = measured("frequent", exact, 1, self, call)
+            outcome: tuple[list[Any], Frequent] = measured("frequent", exact, 1, self, call)
+            kept, found = outcome
             self.price_counts()
             return replace(found, kept=np.array([own.index(value) for value in kept], dtype=np.intp))
 
