@@ -29,8 +29,8 @@ from dipriv.auditing.results import Bound, Exact
 from dipriv.errors import InputError
 from dipriv.schema import Schema
 
-MAX_ROWS = 500
-"""The largest table that is fitted repeatedly."""
+MAX_ROWS = 2000
+"""The largest table that is fitted repeatedly: with fewer rows labels would be below their thresholds."""
 N_PROBES = 16
 """Rows of the table among the probes."""
 MAX_FITS = 120
@@ -59,7 +59,7 @@ def audit_independence(release: ReleaseProcedure, table: pa.Table, epsilon: floa
         low, before = table, first
     changed = _replaced(low, names, first.row_positions, ends_of, rng)
     after = release(changed, seed)
-    probes = pa.concat_tables([_sample(table, rng), _sample(changed, rng)])
+    probes = pa.concat_tables([sample_rows(table, rng), sample_rows(changed, rng)])
     same = (
         np.array_equal(before.row_positions, after.row_positions)
         and _schema(before) == _schema(after)
@@ -85,7 +85,7 @@ def audit_learning(
     correct noise the bound is far below ε, because fits are few. It detects missing or negligible noise. The result is
     None if every row is the only one with some label, so that none can be replaced.
     """
-    small = _sample(table, rng)
+    small = sample_rows(table, rng)
     first = release(small, int(rng.integers(MAX_SEED)))
     names, held_out = first.data.column_names, np.setdiff1d(np.arange(small.num_rows), first.row_positions)
     position = _replaceable(small, names, held_out if len(held_out) else first.row_positions)
@@ -101,6 +101,13 @@ def audit_learning(
             ranks_of_probes.append(_ranks(release(dataset, int(rng.integers(MAX_SEED))), probes).ravel())
         progress("refitting the reference", number + 1, count)
     return _bound(np.stack(observed[0]), np.stack(observed[1]), claimed, delta, confidence)
+
+
+def sample_rows(table: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """The table, or a random sample of its rows where it is large."""
+    if table.num_rows <= MAX_ROWS:
+        return table
+    return table.take(pa.array(rng.choice(table.num_rows, MAX_ROWS, replace=False)))
 
 
 def default_fits(n_columns: int) -> int:
@@ -159,13 +166,6 @@ def _replaced(
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), table.column(name).take(pa.array(index)))
     return table
-
-
-def _sample(table: pa.Table, rng: np.random.Generator) -> pa.Table:
-    """The table, or a random sample of its rows where it is large."""
-    if table.num_rows <= MAX_ROWS:
-        return table
-    return table.take(pa.array(rng.choice(table.num_rows, MAX_ROWS, replace=False)))
 
 
 def _replaceable(table: pa.Table, names: list[str], rows: Rows) -> int | None:

@@ -18,6 +18,7 @@ from dipriv.auditing.attacks.run import run_attacks
 from dipriv.auditing.attacks.setup import MIN_ROWS as MIN_ROWS_TO_ATTACK
 from dipriv.auditing.attacks.setup import as_sequence, set_up, take
 from dipriv.auditing.exact import exact_epsilon
+from dipriv.auditing.labels import attack_labels
 from dipriv.auditing.learning import MAX_SEED, MIN_FITS, audit_independence, audit_learning, default_fits
 from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.noise_reuse import audit_noise_reuse
@@ -70,7 +71,7 @@ def audit(
 
     The audit computes the exact ε of finite kernels, measures lower bounds on ε (from a distinguishing event between
     neighbouring datasets, from canaries, from refitting the reference), and runs every registered attack against a
-    control group. Nothing is published and no ε is spent.
+    control group. It also looks for labels that one row alone has. Nothing is published and no ε is spent.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def _audit(
     options: dict[str, Any],
 ) -> Audit:
     """All audits, one after the other."""
-    seeds = [None] * 7 if seed is None else as_sequence(seed).spawn(7)
+    seeds = [None] * 8 if seed is None else as_sequence(seed).spawn(8)
     table, remarks = _sample_rows(frame, np.random.default_rng(seeds[0]))
     if dropped := options.pop("drop", ()):
         check_names(dropped, table.column_names, "drop")
@@ -150,6 +151,15 @@ def _audit(
     attacks = run_attacks(
         setup, epsilon, delta=delta, confidence=confidence, secret=secret, seed=seeds[5], progress=report
     )
+    by_label = attack_labels(
+        procedure,
+        table,
+        procedure.labels_found(table),
+        delta,
+        confidence=confidence,
+        rng=np.random.default_rng(seeds[7]),
+    )
+    attacks += () if by_label is None else (by_label,)
     said = str(release.guarantee)
     return Audit(epsilon, said, table.num_rows, tuple(bounds), tuple(exact), attacks, remarks, delta)
 
@@ -173,7 +183,10 @@ def _audit_reference(
         if not procedure.uses_holdout:
             claimed -= procedure.row_epsilon(table)
         primitive_draws, primitive_seed = draws // DRAWS_PER_PRIMITIVE_DRAW, int(rng.integers(MAX_SEED))
-        bounds += audit_primitives(claimed, draws=primitive_draws, confidence=confidence, seed=primitive_seed)
+        measured, computed = audit_primitives(
+            claimed, delta, draws=primitive_draws, confidence=confidence, seed=primitive_seed
+        )
+        bounds, exact = [*bounds, *measured], [*exact, *computed]
         if procedure.uses_holdout:
             split = Split.new(procedure.options["holdout"], bits=source(int(rng.integers(MAX_SEED))))
             release = release.with_options(split=split, holdout=None)

@@ -215,6 +215,7 @@ def test_an_audit_compares_with_the_delta_of_the_guarantee() -> None:
     assert found.delta == 1e-6
     assert "ε = 1, δ = 1e-6" in found.guarantee
     assert {each.what: each.delta for each in found.bounds if each.delta} == {
+        "Gaussian noise on counts": 1e-6,
         "what is learned from a row": 1e-6,
         "release, extreme canaries": 1e-6,
         "release, distinct canaries": 1e-6,
