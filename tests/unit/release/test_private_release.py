@@ -30,6 +30,8 @@ from dipriv.references import Private
 from dipriv.references._learning import learn as learning
 from dipriv.references._learning.domain import Domain, domain_of
 from dipriv.references._learning.learn import LearnedNetwork, learn
+from dipriv.references._learning.shares import Shares, divide
+from dipriv.references._learning.zcdp import delta_of
 from dipriv.release import fitting
 from dipriv.release.labels import TableValues
 from dipriv.schema import Categorical, Continuous, Discrete
@@ -63,7 +65,8 @@ def people(rows: int = N, seed: int = 0) -> pd.DataFrame:
 class Seen:
     """What a release learned from."""
 
-    epsilon: list[Fraction]
+    budgets: list[Fraction]
+    """Of ε or ρ."""
     rows: list[int]
     plans: list[fitting.FitPlan]
 
@@ -73,12 +76,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen([], [], [])
     real_learn, real_fit = learn, fitting.FitPlan.fit
 
-    def spied(columns: Any, rows: TableValues, epsilon: Fraction, target: str | None, own: Bits) -> LearnedNetwork:
-        found.epsilon.append(epsilon)
+    def spied(columns: Any, rows: TableValues, shares: Shares, first: Any, own: Bits) -> LearnedNetwork:
+        found.budgets.append(shares.budget)
         assert isinstance(rows.rows, CountedTables)
         found.rows.append(sum(table.rows for table in rows.rows.tables()))
         assert found.rows[-1] == rows.n_rows
-        return real_learn(columns, rows, epsilon, target, own)
+        return real_learn(columns, rows, shares, first, own)
 
     def fit(plan: fitting.FitPlan, rows: CountableRows, own: Bits) -> fitting.FittedMechanism:
         found.plans.append(plan)
@@ -174,21 +177,26 @@ def test_columns_that_are_kept_or_dropped() -> None:
 # ---- what is promised ----
 
 
-@pytest.mark.parametrize(("columns", "share"), [(1, "0.5"), (2, "0.6667"), (4, "0.8")])
-def test_every_row_has_all_of_epsilon_and_the_share_is_told(columns: int, share: str, seen: Seen) -> None:
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_every_row_has_all_of_epsilon_and_the_share_is_said(columns: int, seen: Seen) -> None:
     names = ["age", "pay", "cents", "ok"][:columns]
     said = dipriv.privatize(people()[names], 1.0).guarantee
     assert said.epsilon == 1.0
     assert said.unprotected == ()
     assert said.secure_randomness
-    assert f"learned with ε = {share} of each row; the kernel spends ε = " in str(said)
+    assert "of each row; the kernel spends ε = " in str(said)
     assert "hold-out" not in str(said)
     assert "reference rows" not in str(said)
     plan = seen.plans[0]
     assert plan.reference_epsilon + Fraction(plan.row_epsilon) == 1
-    assert seen.epsilon == [plan.reference_epsilon]
-    assert plan.reference_epsilon == pytest.approx(columns / (columns + 1))
+    assert 0 < plan.row_epsilon < 1
+    assert f"learned with ε = {float(plan.reference_epsilon):.4g}" in str(said)
     assert (said.reference.epsilon, said.reference.row_epsilon) == (float(plan.reference_epsilon), plan.row_epsilon)
+    (budget,) = seen.budgets
+    if said.delta == 0:
+        assert budget == plan.reference_epsilon
+    else:
+        assert delta_of(budget, plan.reference_epsilon) < Fraction(said.delta) or budget == plan.reference_epsilon
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
@@ -218,7 +226,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     held = N - len(release.data)
     assert abs(held / N - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * N))  # Hoeffding
     assert seen.rows == [held]
-    assert (seen.epsilon, seen.plans[0].row_epsilon) == ([Fraction(1)], 1.0)
+    assert (seen.plans[0].reference_epsilon, seen.plans[0].row_epsilon) == (1, 1.0)
     assert release.guarantee.epsilon == 1.0
     assert release.guarantee.unprotected == ()
     assert release.guarantee.reference.rows == held
@@ -295,7 +303,7 @@ def test_what_the_budget_refuses_is_not_learned(tmp_path: Path, seen: Seen) -> N
         with pytest.raises(BudgetError):
             dipriv.privatize(people(), 1.0, ledger=ledger, dataset="people")
         assert ledger.dataset("people").spent == 0
-    assert seen.epsilon == []
+    assert seen.budgets == []
 
 
 # ---- refusals ----
@@ -341,7 +349,7 @@ def test_bad_requests_are_refused_before_anything_is_learned(options: dict[str, 
     with pytest.raises(InputError) as caught:
         dipriv.privatize(people(), 1.0, **options)
     assert words in str(caught.value)
-    assert seen.epsilon == []
+    assert seen.budgets == []
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, 2.0, True, "half", float("nan")])
@@ -492,7 +500,9 @@ def facts_of(found: LearnedNetwork) -> Facts:
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
     table = tables.read(frame).clip_infinities()
     rows = TableValues(CountedTables(table.rows, lambda: [table]))
-    return [facts_of(learn(plan(table), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
+    domains = plan(table)
+    shares = divide(domains, table.rows, Fraction(1, 2), Fraction(0))
+    return [facts_of(learn(domains, rows, shares, (), bits(seed + k))) for k in range(SEEDS)]
 
 
 def honest(table: tables.Table) -> list[Domain]:
@@ -703,7 +713,6 @@ def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) 
     dip.export_local(tmp_path / "reference")
     said = dipriv.load_local(tmp_path / "reference").guarantee
     assert said.model is Model.LOCAL
-    assert said.epsilon == pytest.approx(1 / 3)
     assert said.epsilon == dip.mechanism_.kernel.epsilon
     assert "local differential privacy" in str(said)
     assert said.assumes(AssumptionKind.RECORD_NOT_LEARNED_FROM)

@@ -167,7 +167,7 @@ def _even_groups(counts: FloatArray, max_groups: int) -> Groups:
     group, inside, left = 0, 0.0, float(counts.sum())
     for state, count in enumerate(counts):
         aim = (left + inside) / (max_groups - group)
-        if inside > 0 and inside + count / 2 > aim and group < max_groups - 1:
+        if count > 0 and inside > 0 and inside + count / 2 > aim and group < max_groups - 1:
             group, inside = group + 1, 0.0
         group_of[state] = group
         inside, left = inside + count, left - count
