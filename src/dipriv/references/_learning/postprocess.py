@@ -15,8 +15,8 @@ from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, Octaves
 from dipriv.references._learning.measurements import NoiseKind, Spread
 
 EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
-"""In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter, and
-Laplace noise has long tails: the chance that it extends a run by d octaves is below 0.53^d, of Gaussian noise 0.71^d."""
+"""In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter,
+and Laplace noise has long tails. It extends a run by d octaves with a chance below 0.53^d, Gaussian noise below 0.71^d."""
 OUTERMOST, FURTHER = 0.03, 0.25
 """How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
 from a clear one, so that the harm to be expected falls."""
@@ -67,7 +67,7 @@ def occupied(
 
 
 def _best_run(gains: FloatArray, costs: FloatArray) -> tuple[float, int, int]:
-    """The sum of the best run of octaves, which is at least one octave, and its ends; costs[i]: to begin at octave i."""
+    """The sum and the ends of the best run of octaves, which is at least one; costs[i]: to begin at octave i."""
     sums = np.append(0.0, np.cumsum(gains))
     before = sums[:-1] + costs
     end = int(np.argmax(sums[1:] - np.minimum.accumulate(before))) + 1

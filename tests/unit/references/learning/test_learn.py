@@ -281,7 +281,7 @@ def test_declared_labels_are_released_under_pure_privacy() -> None:
 # ---- labels found privately ----
 
 ROWS = 3000
-SECRET = "the only one"  # noqa: S105
+SECRET = "the only one"
 
 
 def cities() -> pd.DataFrame:

@@ -305,7 +305,9 @@ def test_the_last_octave_ends_where_noise_explains_the_rest(spread: Spread) -> N
         kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
         assert kept[::sign].tolist() == [True, True, True, False, False, False]
         full = np.full(6, 400.0 * spread.deviation)
-        assert without_empty_ends(octaves, octave_of, full, taken, spread.deviation)[::sign].tolist() == [True] * 5 + [False]
+        assert without_empty_ends(octaves, octave_of, full, taken, spread.deviation)[::sign].tolist() == [True] * 5 + [
+            False
+        ]
 
 
 def test_a_tail_beyond_the_last_octave_keeps_its_rows() -> None:
@@ -317,7 +319,9 @@ def test_a_tail_beyond_the_last_octave_keeps_its_rows() -> None:
     beyond[last + 1 : last + 3] = [30.0, 10.0]
     histogram = np.array([500.0, 300.0, 100.0, 0.0])
     assert with_tails(octaves, octave_of, histogram, beyond, taken).tolist() == [500.0, 330.0, 110.0, 0.0]
-    assert with_tails(octaves, octave_of, histogram, -beyond, taken).tolist() == histogram.tolist()  # noise is not taken away
+    assert (
+        with_tails(octaves, octave_of, histogram, -beyond, taken).tolist() == histogram.tolist()
+    )  # noise is not taken away
 
 
 @each_spread

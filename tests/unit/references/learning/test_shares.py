@@ -53,7 +53,9 @@ epsilons = st.sampled_from([Fraction(1, 100), Fraction(1, 2), Fraction(1), Fract
 
 
 @settings(max_examples=80)
-@given(sorts_of_columns, row_numbers, epsilons, st.sampled_from([Fraction(0), NINE, Fraction(1, 10**6)]), st.integers(0, 9))
+@given(
+    sorts_of_columns, row_numbers, epsilons, st.sampled_from([Fraction(0), NINE, Fraction(1, 10**6)]), st.integers(0, 9)
+)
 def test_columns_and_rounds_never_cost_more_than_the_budget(
     sorts: list[str], rows: int, epsilon: Fraction, delta: Fraction, first: int
 ) -> None:
