@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -177,7 +178,7 @@ class _Levels:
     def _groups(self) -> NDArray[np.intp]:
         """Groups of about √k consecutive levels."""
         count = len(self._codec.levels)
-        return np.arange(count) // max(2, round(np.sqrt(count)))
+        return np.arange(count, dtype=np.intp) // max(2, round(math.sqrt(count)))
 
     def counter(self) -> LevelsCounter:
         return LevelsCounter(self.domain, self._codec)

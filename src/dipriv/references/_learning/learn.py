@@ -131,7 +131,8 @@ def learn(
     model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows))
     for number, (estimate, of) in enumerate(zip(estimates, groups, strict=True)):
         counts = np.bincount(of, estimate.histogram).astype(np.float64)
-        model.add(NoisyTable((number,), counts, np.bincount(of) * estimate.spread.deviation**2))
+        variance = np.bincount(of).astype(np.float64) * estimate.spread.deviation**2
+        model.add(NoisyTable((number,), counts, variance))
     model.fit(FIT_ROUNDS)
     pairs: list[Pair] = []
     if shares.round is not None:

@@ -176,7 +176,8 @@ class MarkovModel:
         moved = np.matmul(cube.reshape(len(rows), sizes[0], sizes[1]).transpose(1, 0, 2), table)
         cube = moved.transpose(1, 0, 2).reshape(-1, *(self.sizes[column] for column in (*both, *new)))
         order = [1 + (*both, *new).index(column) for column in after]
-        return cube.transpose([0, *order]).reshape(len(rows), -1)
+        after_rows: FloatArray = cube.transpose([0, *order]).reshape(len(rows), -1)
+        return after_rows
 
     def _conditional(self, number: int, given: Columns, of: Columns) -> FloatArray:
         """P(of | given) inside a clique, as a matrix."""

@@ -27,9 +27,7 @@ from dipriv.references._learning.postprocess import (
     shortest_between,
     single_values,
     to_total,
-    with_tails,
     without_empty_ends,
-    without_isolated_bins,
 )
 from tests.support import ALARM
 
@@ -308,29 +306,3 @@ def test_the_last_octave_ends_where_noise_explains_the_rest(spread: Spread) -> N
         assert without_empty_ends(octaves, octave_of, full, taken, spread.deviation)[::sign].tolist() == [True] * 5 + [
             False
         ]
-
-
-def test_a_tail_beyond_the_last_octave_keeps_its_rows() -> None:
-    octaves = GridCodes.of(np.dtype(np.int64)).octaves
-    last = int(np.flatnonzero((octaves.signs == 1) & (octaves.exponents == 6))[0])
-    taken = (octaves.signs == 1) & (octaves.exponents <= 6)
-    octave_of = np.array([last - 1, last, last, last + 1])
-    beyond = np.zeros(len(octaves.starts))
-    beyond[last + 1 : last + 3] = [30.0, 10.0]
-    histogram = np.array([500.0, 300.0, 100.0, 0.0])
-    assert with_tails(octaves, octave_of, histogram, beyond, taken).tolist() == [500.0, 330.0, 110.0, 0.0]
-    assert (
-        with_tails(octaves, octave_of, histogram, -beyond, taken).tolist() == histogram.tolist()
-    )  # noise is not taken away
-
-
-@each_spread
-def test_isolated_bins_beside_a_heavy_value_are_dropped_and_tails_are_not(spread: Spread) -> None:
-    sizes = np.array([1, 1, 100, 100], dtype=np.uint64)
-    noisy = np.array([1e6, 0.5, 0.8, 0.6]) * spread.scale
-    octave_of = np.array([0, 0, 1, 1])
-    same = without_isolated_bins(octave_of, noisy, sizes, spread)
-    assert same.tolist() == [noisy[0], 0.0, noisy[2], noisy[3]]
-    clear = noisy.copy()
-    clear[1] = 40.0 * spread.scale
-    assert np.array_equal(without_isolated_bins(octave_of, clear, sizes, spread), clear)  # control: too many for noise
