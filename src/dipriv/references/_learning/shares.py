@@ -114,7 +114,7 @@ def _divide(
     if not rounds:
         return Shares(kind, budget, needed, chance, columns, None)
     left = budget * (1 - of_columns)
-    choices = min(budget * CHOICES, left / 2) if most > rounds else Fraction(0)
+    choices = min(budget * CHOICES, left / 2) if most > rounds > tables_first else Fraction(0)
     return Shares(kind, budget, needed, chance, columns, RoundCost(choices / rounds, (left - choices) / rounds))
 
 

@@ -147,7 +147,7 @@ def test_nulls_survive(rows: int) -> None:
             "none": pa.array(rng.integers(0, 90, rows)),
         }
     )
-    for name, found in estimates(table, 2.0).items():
+    for name, found in estimates(table, 60_000 / rows).items():
         missing = drawn(found)[1].mean()
         allowed = CUTS * (2 * found.spread.deviation / rows + math.sqrt(0.25 / 20_000))
         assert abs(missing - (0.0 if name == "none" else gone.mean())) < allowed

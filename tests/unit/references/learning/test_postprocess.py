@@ -112,17 +112,14 @@ def test_noise_makes_no_far_octaves(spread: Spread) -> None:
 
 
 @each_spread
-def test_a_far_octave_must_gain_what_the_empty_ones_between_cost(spread: Spread) -> None:
+def test_a_far_octave_must_stand_out_more(spread: Spread) -> None:
     line = FloatBitCodes.of(F64, 1.0)
     totals = np.zeros(len(line.octaves.starts))
     totals[8] = 1e4 * spread.deviation
-    for distance in (3, 30):
-        needed = distance * EMPTY[spread.kind]
-        size = needed / math.sqrt(2) if spread.kind == "laplace" else math.sqrt(2 * needed)
-        for factor, is_taken in ((1.2, True), (0.8, False)):
-            more = totals.copy()
-            more[8 + distance] = factor * size * spread.deviation
-            assert (8 + distance in taken_of(line, more, spread)) == is_taken
+    for distance, size, is_taken in ((1, 3.0, True), (1, 1.0, False), (5, 4.0, False), (5, 40.0, True)):
+        more = totals.copy()
+        more[8 + distance] = size * spread.deviation
+        assert (8 + distance in taken_of(line, more, spread)) == is_taken
 
 
 @each_spread
