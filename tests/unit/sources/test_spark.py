@@ -319,9 +319,9 @@ def test_bad_tables(session: Any, numbers: Any, tmp_path: Path) -> None:
     refused(InputError, "'x'", "infinite", call=lambda: dipriv.privatize(secret, 1.0, reference="holdout"))
     assert np.isfinite(_rows(dipriv.privatize(secret, 1.0)).column("x").to_numpy()).all()
     text = session.createDataFrame(pa.table({"x": [f"{SECRET} {i}" for i in range(400)]}))
-    for reference in ("private", "holdout"):
-        asked: dict[str, Any] = {"reference": reference}
+    for asked in ({"labels": "public"}, {"reference": "holdout"}):
         refused(SchemaError, "'x'", "free text", call=lambda asked=asked: dipriv.privatize(text, 1.0, **asked))  # type: ignore[misc]
+    assert set(_rows(dipriv.privatize(text, 1.0)).column("x").to_pylist()) == {"(other)"}
     twice = one.select("id", functions.col("id").alias("ID"))
     refused(InputError, "'id'", "2 times", call=lambda: dipriv.privatize(twice, 1.0))
     refused(InputError, "no rows", call=lambda: dipriv.privatize(one.where("id < 0"), 1.0))
