@@ -1,12 +1,12 @@
 """The label attack: does a label that one person alone has show in the release?
 
 Labels that nothing declares are found under (ε, δ). One row gets labels that nobody else has. Without the row they
-cannot show, so with it they may do so with probability δ, whatever ε is.
+cannot show, so with it they may do so with probability δ, for every ε.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -74,17 +74,21 @@ def plant(table: pa.Table, names: Sequence[str], row: int) -> tuple[pa.Table, di
             label += "."
         here = pa.array(np.arange(len(text)) == row)
         place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, pc.if_else(here, pa.scalar(label, pa.large_string()), text))
+        planted = pc.if_else(here, pa.scalar(label, pa.large_string()), text)
+        table = table.set_column(place, name, planted.dictionary_encode() if pt.is_dictionary(column.type) else planted)
         labels[name] = label
     return table, labels
 
 
-def shows(released: ReleasedTable, labels: dict[str, str]) -> bool:
-    """Whether any of these labels is in a released column, or among the labels that the fitted mechanism has."""
+def shows(released: ReleasedTable, labels: Mapping[str, str]) -> bool:
+    """Whether any of these labels is in a released column, in its type, or in the fitted mechanism's lists."""
     fitted = {} if released.fitted is None else {column.name: column.labels for column in released.fitted.columns}
-    seen = [(label, released.data.column(name)) for name, label in labels.items()]
-    seen += [(label, fitted[name]) for name, label in labels.items() if fitted.get(name) is not None]
-    return any(pc.any(pc.equal(values.cast(pa.large_string()), label)).as_py() for label, values in seen)
+    for name, label in labels.items():
+        seen = [part.dictionary if pt.is_dictionary(part.type) else part for part in released.data.column(name).chunks]
+        seen += [fitted[name]] if fitted.get(name) is not None else []
+        if any(pc.any(pc.equal(values.cast(pa.large_string()), label)).as_py() for values in seen):
+            return True
+    return False
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -27,7 +27,7 @@ SENSITIVITY = 1 << 10
 DRAWS_PER_CHOICE = 100
 """Choices are made one at a time: one for this many draws."""
 SEPARATION = 1.75
-"""In standard deviations of the noise: how far apart Gaussian counts of two datasets are that differ in many rows."""
+"""In standard deviations of the noise: the distance of Gaussian counts of two datasets that differ in many rows."""
 EDGES = np.linspace(-2.5, 2.5, 11)
 """In standard deviations of the noise: bins of the difference of two Gaussian counts."""
 SCORES = ((0, 0), (3, 0), (0, 0, 0), (2, 0, -1))

@@ -160,7 +160,7 @@ class Audit:
             return f"claimed ε {self.claimed:.{_decimals(self.claimed, 0.0)}f}{beside}; no lower bound was measured"
         whole = [bound for bound in self.bounds if bound.what == ROWS or bound.claimed == self.claimed]
         refuted = [bound for bound in self.bounds if bound.exceeded]
-        nearest = max(refuted or whole or self.bounds, key=lambda bound: bound.lower / bound.claimed)
+        nearest = max(refuted or whole or self.bounds, key=lambda bound: (bound.lower / bound.claimed, bound.claimed))
         decimals = _decimals(nearest.claimed, nearest.lower)
         claimed, part, lower = (f"{value:.{decimals}f}" for value in (self.claimed, nearest.claimed, nearest.lower))
         whose = "the rows" if nearest.what == ROWS else nearest.what

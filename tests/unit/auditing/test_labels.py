@@ -12,7 +12,7 @@ import pytest
 import dipriv
 from dipriv._base.arrays import Counts
 from dipriv.auditing.labels import attack_labels, plant, shows
-from dipriv.auditing.procedure import Privatize
+from dipriv.auditing.procedure import Privatize, ReleasedTable
 from dipriv.auditing.results import AttackResult
 from dipriv.references._learning.measurements import Accountant, Frequent
 
@@ -63,10 +63,14 @@ def test_labels_are_planted_in_one_row_and_seen_anywhere() -> None:
     changed = [row for row in range(N) if planted.slice(row, 1).to_pylist() != PEOPLE.slice(row, 1).to_pylist()]
     assert changed == [3]
     assert planted.column("job")[3].as_py() == labels["job"]
-    again, others = plant(planted, ["job"], 4)
+    _, others = plant(planted, ["job"], 4)
     assert others["job"] != labels["job"]  # nobody else has it
-    kept = Privatize(1.0, {"keep": ["town"]})(again, 1)
-    assert not shows(kept, others)
+    assert pa.types.is_dictionary(planted.column("town").type)
+    for name in labels:
+        assert shows(ReleasedTable(planted, np.arange(N)), {name: labels[name]})
+        assert not shows(ReleasedTable(PEOPLE, np.arange(N)), {name: labels[name]})
+    unused = planted.filter(np.arange(N) != 3)  # no cell has it, but the type lists it
+    assert shows(ReleasedTable(unused, np.arange(N - 1)), {"town": labels["town"]})
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from dipriv.references._learning.exponential_mechanism import exponential_choice
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
 from dipriv.references._learning.measurements import LATTICE, Accountant, Frequent, NoiseKind, Spread
 from tests.support import ALARM
-from tests.unit.auditing.replay import faults, learned, plan_of
+from tests.unit.auditing.replay import faults, learned, plan_of, same
 
 SURE = 1 - ALARM
 N = 3000
@@ -61,6 +61,7 @@ def found(kind: NoiseKind, *names: str) -> set[str]:
     """All that a run and its repetitions on three neighbouring tables show, with these columns or all."""
     tables = [people(neighbour).select(list(names) or COLUMNS) for neighbour in range(4)]
     plan = plan_of(tables[0], kind, 8.0 if names else 2.0)  # enough for a tree, or not
+    assert all(same(plan, plan_of(table, kind, float(plan.reference_epsilon))) for table in tables)
     run = learned(tables[0], plan)
     assert run.found is not None
     assert {call.what for call in run.calls} == ({"counts", "frequent", "tree"} if names else MEASUREMENTS)

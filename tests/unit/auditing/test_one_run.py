@@ -100,6 +100,7 @@ def test_the_bound_at_a_delta_is_that_of_the_paper(
     assert chance_of_guesses(right, guesses, canaries, found, delta) == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 300), st.integers(0, 300), st.integers(0, 1000), st.floats(1e-12, 0.01))
 def test_what_refutes_an_epsilon_refutes_every_smaller_one(right: int, wrong: int, silent: int, delta: float) -> None:
     """The p-value grows with ε up to the bound for δ = 0, so that halving finds its only crossing."""
