@@ -281,7 +281,7 @@ class _Numbers:
             self.tree = PrivTree(self.line.first, self.line.last, self.line.octaves, self.accountant, epsilon)
 
     def _fixed(self, line: OrderedCodes) -> Codes:
-        """Codes at which bins start, whatever the tree finds."""
+        """Codes at which bins start in any case."""
         return np.union1d(self.domain.cuts(line, self._resolution), around(line, self.values))
 
     def estimate(self, rows: int) -> ColumnEstimate:

@@ -15,16 +15,17 @@ from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, Octaves
 from dipriv.references._learning.measurements import NoiseKind, Spread
 
 EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
-"""In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter, and
-Laplace noise has long tails: the chance that it extends a run by d octaves is below 0.53^d, of Gaussian noise 0.71^d."""
+"""In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter.
+The chance that it extends a run by d octaves is below 0.53^d for Laplace noise, 0.71^d for Gaussian noise (Chernoff)."""
 OUTERMOST = 1.5
 """In standard deviations of the noise: what the octaves on the outside of a run must add up to."""
 ZERO = 4.0
 """What zeros must gain."""
 ON_A_SIDE = 8.0
 """What the octaves of one sign must gain in all: positive values among zeros, say."""
-UNUSUAL = 0.2
-"""Magnitudes are e^-0.2 times as likely for each octave they are further from the usual."""
+UNUSUAL, FAR = 0.2, 2.0
+"""Magnitudes are e^-0.2 times as likely for each octave they are further from the usual, but those that are d octaves
+from it not less than (1 + d)^-2 times: clear counts are found anywhere."""
 EDGE = 2.5
 """In standard deviations of the noise: the outermost octave ends where the counts further out add up to this."""
 CLEAR = 20.0
@@ -56,10 +57,10 @@ def occupied(
     for sign in (-1, 1):
         side = np.flatnonzero(octaves.signs == sign)
         if len(side):
-            gain, begin, end = _best_run(gains[side], UNUSUAL * np.abs(octaves.exponents[side] - usual))
-            middle = float(octaves.exponents[side[begin:end]].mean())
+            gain, begin, end = _best_run(gains[side], _unusual(octaves.exponents[side] - usual))
+            middle = octaves.exponents[side[begin:end]].mean(keepdims=True)
             run = _without_ends(side[begin:end], totals, deviations)
-            runs.append((gain - UNUSUAL * abs(middle - usual), run))
+            runs.append((gain - float(_unusual(middle - usual)[0]), run))
     for gain, run in runs:
         taken[run] = gain > ON_A_SIDE
     if needed and runs and not np.any(taken):
@@ -67,8 +68,14 @@ def occupied(
     return taken
 
 
+def _unusual(distances: FloatArray) -> FloatArray:
+    """In units of log-likelihood: the cost of magnitudes at these distances, in octaves, from the usual."""
+    cost: FloatArray = np.minimum(UNUSUAL * np.abs(distances), FAR * np.log1p(np.abs(distances)))
+    return cost
+
+
 def _best_run(gains: FloatArray, costs: FloatArray) -> tuple[float, int, int]:
-    """The sum of the best run of octaves, which is at least one octave, and its ends; costs[i]: to begin at octave i."""
+    """The sum and the ends of the best run of octaves, which is at least one; to begin at octave i costs costs[i]."""
     sums = np.append(0.0, np.cumsum(gains))
     before = sums[:-1] + costs
     end = int(np.argmax(sums[1:] - np.minimum.accumulate(before))) + 1
