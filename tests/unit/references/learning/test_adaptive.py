@@ -102,7 +102,8 @@ def test_the_last_round_takes_the_rest(kind: NoiseKind) -> None:
 def test_a_budget_of_less_than_half_a_round_measures_nothing(kind: NoiseKind) -> None:
     states, sizes = chain(3)
     measured, _, accountant = run(states, sizes, RoundCost(Fraction(1), Fraction(9)), Fraction(4), kind)
-    assert (measured, accountant.spent) == ([], 0)
+    assert measured == []
+    assert accountant.spent == 0
 
 
 # ---- which pairs ----

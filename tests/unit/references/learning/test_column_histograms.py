@@ -43,7 +43,9 @@ def estimates(
     table = tables.read(frame).clip_infinities()
     kinds, listed = declared or {}, {name: pa.array(found) for name, found in (labels or {}).items()}
     columns = [table.column(name) for name in table.names]
-    domains = [domain_of(column.numeric(listed.get(column.name)), kinds.get(column.name), delta > 0) for column in columns]
+    domains = [
+        domain_of(column.numeric(listed.get(column.name)), kinds.get(column.name), delta > 0) for column in columns
+    ]
     others = {domain.name: label_of_others(table.column(domain.name)) for domain in domains if domain.finds_labels}
     rows = TableValues(CountedTables(table.rows, lambda: [table]), columns, {**listed, **others})
     settled, shares = plan_shares(domains, table.rows, Fraction(epsilon), delta, 0)
@@ -164,8 +166,8 @@ def test_a_frequent_float_value_becomes_an_atom() -> None:
 
 
 def test_dates_stay_in_their_years() -> None:
-    """And days: the noise of finer steps exceeds what is allowed for, 2.5 deviations of all of them, less than once in a
-    hundred columns.
+    """And days: the noise of finer steps exceeds what is allowed for, 2.5 deviations of all of them, in less than
+    one of a hundred columns.
     """
     rng = np.random.default_rng(6)
     whole_days = []
@@ -250,13 +252,17 @@ def test_no_label_of_one_row_gets_more_than_noise_explains() -> None:
         even = 1 + CUTS * found.spread.deviation * (1 / math.sqrt(2000) + 2 * math.sqrt(5 / 2000))
         assert np.mean(rare > even) < 0.01
     plain = np.maximum(1 + np.random.default_rng(1).laplace(scale=found.spread.scale, size=1999), 0)
-    assert np.mean(plain > even) > 0.01 or plain.sum() > 2000 + CUTS * found.spread.deviation * math.sqrt(2000)  # control
+    assert np.mean(plain > even) > 0.01 or plain.sum() > 2000 + CUTS * found.spread.deviation * math.sqrt(
+        2000
+    )  # control
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_found_privately_are_the_frequent_ones(seed: int) -> None:
     rng, rows = np.random.default_rng(8), 10_000
-    cells = np.where(rng.random(rows) < 0.02, [f"name {number}" for number in range(rows)], rng.choice(["a", "b"], rows))
+    cells = np.where(
+        rng.random(rows) < 0.02, [f"name {number}" for number in range(rows)], rng.choice(["a", "b"], rows)
+    )
     found = estimates(pd.DataFrame({"x": cells}), 1.0, seed=seed)["x"]
     assert found.codec.states == 3  # and all others
     assert isinstance(found.codec, RankedLevelsCodec)

@@ -129,7 +129,9 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
             with pytest.raises(FrozenInstanceError):
                 setattr(part, fields(part)[0].name, None)
         assert b"_random" not in pickle.dumps(counter)
-    assert any(isinstance(part, Accountant) for part in held_in([Accountant("laplace", Fraction(1), bits(0))]))  # control
+    assert any(
+        isinstance(part, Accountant) for part in held_in([Accountant("laplace", Fraction(1), bits(0))])
+    )  # control
 
 
 def test_counters_of_declared_labels_travel() -> None:

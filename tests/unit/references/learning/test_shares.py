@@ -53,7 +53,9 @@ epsilons = st.sampled_from([Fraction(1, 100), Fraction(1, 2), Fraction(1), Fract
 
 
 @settings(max_examples=80)
-@given(sorts_of_columns, row_numbers, epsilons, st.sampled_from([Fraction(0), NINE, Fraction(1, 10**6)]), st.integers(0, 9))
+@given(
+    sorts_of_columns, row_numbers, epsilons, st.sampled_from([Fraction(0), NINE, Fraction(1, 10**6)]), st.integers(0, 9)
+)
 def test_columns_and_rounds_never_cost_more_than_the_budget(
     sorts: list[str], rows: int, epsilon: Fraction, delta: Fraction, first: int
 ) -> None:
@@ -126,14 +128,16 @@ def test_listed_pairs_have_a_table_even_where_rows_are_few() -> None:
 
 def test_delta_is_0_where_nothing_needs_it() -> None:
     one = divide(domains("labels"), 5000, Fraction(1), NINE)
-    assert (one.kind, one.delta) == ("laplace", 0)
+    assert one.kind == "laplace"
+    assert one.delta == 0
     assert divide(domains("flag", "labels"), 5000, Fraction(1), NINE).delta in (0, NINE)
     for sorts in (("found",), ("found", "flag")):
         assert divide(domains(*sorts), 5000, Fraction(1), NINE).delta == NINE  # thresholds do
     many = divide(domains(*["labels"] * 12), 30_000, Fraction(1), NINE)
     assert (many.kind, many.delta) == ("gaussian", NINE)
     pure = divide(domains(*["labels"] * 12), 30_000, Fraction(1), Fraction(0))
-    assert (pure.kind, pure.delta) == ("laplace", 0)
+    assert pure.kind == "laplace"
+    assert pure.delta == 0
 
 
 @pytest.mark.parametrize("sort", ["labels", "flag"])
