@@ -16,7 +16,7 @@ from dipriv.references._learning.measurements import NoiseKind, Spread
 
 EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
 """In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter.
-The chance that it extends a run by d octaves is below 0.53^d for Laplace noise, 0.71^d for Gaussian noise (Chernoff)."""
+It extends a run by d octaves with a chance below 0.53^d if it is Laplace noise, 0.71^d if Gaussian (Chernoff)."""
 OUTERMOST = 1.5
 """In standard deviations of the noise: what the octaves on the outside of a run must add up to."""
 ZERO = 4.0
