@@ -226,8 +226,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     held = N - len(release.data)
     assert abs(held / N - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * N))  # Hoeffding
     assert seen.rows == [held]
-    assert seen.plans[0].reference_epsilon == 1
-    assert seen.plans[0].row_epsilon == 1.0
+    assert seen.plans[0].reference_epsilon == seen.plans[0].row_epsilon == 1
     assert release.guarantee.epsilon == 1.0
     assert release.guarantee.unprotected == ()
     assert release.guarantee.reference.rows == held

@@ -24,8 +24,9 @@ ZERO = 4.0
 """What zeros must gain."""
 ON_A_SIDE = 8.0
 """What the octaves of one sign must gain in all: positive values among zeros, say."""
-UNUSUAL = 0.2
-"""Magnitudes are e^-0.2 times as likely for each octave they are further from the usual."""
+UNUSUAL, FAR = 0.2, 2.0
+"""Magnitudes are e^-0.2 times as likely for each octave they are further from the usual, but those that are d octaves
+from it not less than (1 + d)^-2 times: clear counts are found anywhere."""
 EDGE = 2.5
 """In standard deviations of the noise: the outermost octave ends where the counts further out add up to this."""
 CLEAR = 20.0
@@ -55,10 +56,10 @@ def occupied(
     for sign in (-1, 1):
         side = np.flatnonzero(octaves.signs == sign)
         if len(side):
-            gain, begin, end = _best_run(gains[side], UNUSUAL * np.abs(octaves.exponents[side] - usual))
-            middle = float(octaves.exponents[side[begin:end]].mean())
+            gain, begin, end = _best_run(gains[side], _unusual(octaves.exponents[side] - usual))
+            middle = octaves.exponents[side[begin:end]].mean(keepdims=True)
             run = _without_ends(side[begin:end], totals, deviations, kind)
-            runs.append((gain - UNUSUAL * abs(middle - usual), run))
+            runs.append((gain - float(_unusual(middle - usual)[0]), run))
     for gain, run in runs:
         taken[run] = gain > ON_A_SIDE
     if needed and runs and not np.any(taken):
@@ -66,8 +67,14 @@ def occupied(
     return taken
 
 
+def _unusual(distances: FloatArray) -> FloatArray:
+    """In units of log-likelihood: the cost of magnitudes at these distances, in octaves, from the usual."""
+    cost: FloatArray = np.minimum(UNUSUAL * np.abs(distances), FAR * np.log1p(np.abs(distances)))
+    return cost
+
+
 def _best_run(gains: FloatArray, costs: FloatArray) -> tuple[float, int, int]:
-    """The sum and the ends of the best run of octaves, which is at least one; costs[i]: to begin at octave i."""
+    """The sum and the ends of the best run of octaves, which is at least one; to begin at octave i costs costs[i]."""
     sums = np.append(0.0, np.cumsum(gains))
     before = sums[:-1] + costs
     end = int(np.argmax(sums[1:] - np.minimum.accumulate(before))) + 1

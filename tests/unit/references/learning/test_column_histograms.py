@@ -166,8 +166,8 @@ def test_a_frequent_float_value_becomes_an_atom() -> None:
 
 
 def test_dates_stay_in_their_years() -> None:
-    """And days: the noise of finer steps exceeds what is allowed for, 2.5 deviations of all of them, less than once in a
-    hundred columns.
+    """And days: the noise of finer steps exceeds what is allowed for, 2.5 deviations of all of them, in less than
+    one of a hundred columns.
     """
     rng = np.random.default_rng(6)
     whole_days = []

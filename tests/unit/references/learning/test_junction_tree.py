@@ -104,7 +104,7 @@ def test_cycles_are_cut_into_triangles(length: int, cells: int) -> None:
 
 
 def test_the_checks_find_what_is_wrong() -> None:
-    """Controls: a cycle of four is no triangulated graph, and a chain in the wrong order has no running intersection."""
+    """Controls: a cycle of four is not triangulated, and a chain in the wrong order has no running intersection."""
     assert not is_triangulated(4, ((0, 1), (1, 2), (2, 3), (0, 3)))
     assert not has_running_intersection(JunctionTree(((0, 1), (2, 3), (1, 2)), (None, 0, 0)))
     assert has_running_intersection(JunctionTree(((0, 1), (1, 2), (2, 3)), (None, 0, 1)))
