@@ -16,8 +16,9 @@ from dipriv.schema import Kind, Schema
 
 SHARES = tuple(Fraction(percent, 100) for percent in (15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 95, 99))
 """Parts of ε that the reference may have by default."""
-ALLOWED_ERROR = 2.5
-"""By how much the noise in the reference's tables may exceed their sampling error, by default."""
+ALLOWED_ERROR, ALLOWED_ERROR_ALONE = 2.5, 0.45
+"""How large the noise in the reference's cells may be beside their sampling error, by default; for a single column, whose
+cells must show its single values, less."""
 MIN_SHARE = Fraction(40, 100)
 """The least part of ε for a reference of several columns: their dependence shows in many small cells."""
 
@@ -107,7 +108,7 @@ class Private:
             return Fraction(self.reference_share)
         for share in SHARES if len(domains) == 1 else SHARES[SHARES.index(MIN_SHARE) :]:
             shares = plan_shares(domains, rows, epsilon * share, delta, first)[1]
-            if shares.error(rows) <= ALLOWED_ERROR:
+            if shares.error(rows) <= (ALLOWED_ERROR_ALONE if len(domains) == 1 else ALLOWED_ERROR):
                 return share
         return SHARES[-1]
 
