@@ -17,8 +17,8 @@ from dipriv.schema import Kind, Schema
 SHARES = tuple(Fraction(percent, 100) for percent in (15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 95, 99))
 """Parts of ε that the reference may have by default."""
 ALLOWED_ERROR, ALLOWED_ERROR_ALONE = 2.5, 0.45
-"""How large the noise in the reference's cells may be beside their sampling error, by default; for a single column, whose
-cells must show its single values, less."""
+"""How large the noise in the reference's cells may be beside their sampling error, by default. It must be less for a
+single column, whose cells must show single values."""
 MIN_SHARE = Fraction(40, 100)
 """The least part of ε for a reference of several columns: their dependence shows in many small cells."""
 

@@ -126,8 +126,8 @@ class CountableValues(Protocol):
         """The sums over all rows of the counter's results for parts of them, array by array: private."""
         ...
 
-    def frequencies(self, names: Sequence[str]) -> dict[str, Frequencies]:
-        """The distinct values of some columns, and how many cells have each: private."""
+    def frequencies(self, names: Sequence[str], at_least: int = 1) -> dict[str, Frequencies]:
+        """The distinct values of some columns that this many cells have, and how many have each: private."""
         ...
 
     def keep_labels(self, kept: Mapping[str, NDArray[np.intp]]) -> None:

@@ -118,9 +118,9 @@ class TableValues:
     def count(self, counter: ValuesCounter) -> list[Counts]:
         return self.rows.count(TableCounter(counter, dict(self.labels)))
 
-    def frequencies(self, names: Sequence[str]) -> dict[str, Frequencies]:
+    def frequencies(self, names: Sequence[str], at_least: int = 1) -> dict[str, Frequencies]:
         column_of = {column.name: column for column in self.columns}
-        counts = self.rows.value_counts(names) if names else {}
+        counts = self.rows.value_counts(names, at_least) if names else {}
         return {name: self._frequencies(column_of[name], found) for name, found in counts.items()}
 
     def _frequencies(self, column: Column, found: ValueCounts) -> Frequencies:

@@ -76,16 +76,16 @@ def measure_pairs(
         if accountant.left < 2 * cost.total:  # the last round takes the rest
             cost = cost.times(accountant.left / cost.total)
         chosen = not waiting
-        pair = _choose(model, counts, impossible, cost, accountant) if chosen else waiting.pop(0)
+        pair, before = _choose(model, counts, impossible, cost, accountant) if chosen else (waiting.pop(0), None)
         if not _fits(model, pair):
             impossible.add(pair)
             continue
-        before = model.pair(*pair)
         noisy, spread = accountant.noisy_counts(counts[pair], cost.table)
         model.add(NoisyTable(pair, noisy, np.full(noisy.shape, spread.deviation**2)))
         model.fit(FIT_ROUNDS)
         measured.append(pair)
-        if chosen and np.abs(model.pair(*pair) - before).sum() <= MOVED * spread.mean_size * noisy.size:
+        noise = spread.mean_size * noisy.size
+        if before is not None and np.abs(model.marginal(pair) - before).sum() <= MOVED * noise:
             cost = cost.times(RAISE[accountant.kind])
     model.fit(LAST_FIT_ROUNDS)
     return measured
@@ -97,12 +97,14 @@ def _choose(
     impossible: set[Pair],
     cost: RoundCost,
     accountant: Accountant,
-) -> Pair:
+) -> tuple[Pair, FloatArray]:
+    """A pair that the model gets wrong, and what the model makes of it."""
     pairs = [pair for pair in counts if pair not in impossible]
     expected = model.pairs()
     noise = Spread.of(accountant.kind, float(cost.table)).mean_size
     scores = np.array([_score(counts[pair], expected[pair], noise) for pair in pairs], dtype=np.int64)
-    return pairs[accountant.choose(scores, SENSITIVITY, cost.choice)]
+    pair = pairs[accountant.choose(scores, SENSITIVITY, cost.choice)]
+    return pair, expected[pair]
 
 
 def _score(counts: Counts, expected: FloatArray, noise: float) -> int:

@@ -24,7 +24,7 @@ from dipriv.references._learning.counters import (
     StepsCounter,
 )
 from dipriv.references._learning.domain import Domain, around
-from dipriv.references._learning.measurements import Accountant, Spread
+from dipriv.references._learning.measurements import Accountant, NoiseKind, Spread, pure_for
 from dipriv.references._learning.postprocess import (
     CLEAR,
     finest_step,
@@ -53,6 +53,8 @@ OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(4, 5)
 only the most frequent levels will stand out of the noise."""
 ROWS_PER_LEVEL = 2.0
 """In standard deviations of the noise: the average number of rows of a level up to which this is so."""
+MIN_VALUE_ROWS = 10
+"""Values of fewer rows are not looked at, so that most distinct ones stay where the rows are."""
 OTHER = 0.006
 """How often noise alone may make rows of labels that are not published."""
 
@@ -66,6 +68,11 @@ class ColumnEstimate:
     histogram: FloatArray = field(repr=False)
     spread: Spread
     step: int = 0
+
+
+def grows_tree(kind: NoiseKind, cost: Fraction, rows: int) -> bool:
+    """Whether a column of numbers that costs this much has a tree; it finds frequent values, too."""
+    return rows * pure_for(kind, cost * OF_TREE) >= 4 * TREE_FROM
 
 
 class _Learner(Protocol):
@@ -91,7 +98,8 @@ def learn_columns(
     domains: Sequence[Domain], rows: CountableValues, shares: Shares, accountant: Accountant
 ) -> list[ColumnEstimate]:
     """The histograms of all columns, each at its own cost."""
-    found = rows.frequencies([domain.name for domain in domains if domain.has_thresholds])
+    found = rows.frequencies([domain.name for domain in domains if domain.finds_labels])
+    found |= rows.frequencies([domain.name for domain in domains if domain.finds_values], MIN_VALUE_ROWS)
     columns: list[_Learner] = []
     kept: dict[str, NDArray[np.intp]] = {}
     for domain, cost in zip(domains, shares.columns, strict=True):
@@ -232,8 +240,7 @@ class _Numbers:
     missing: Counts = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
-        tree = self.accountant.pure_for(self.cost * OF_TREE)
-        self._of_tree = OF_TREE if self.rows * tree >= 4 * TREE_FROM else Fraction(0)
+        self._of_tree = OF_TREE if grows_tree(self.accountant.kind, self.cost, self.rows) else Fraction(0)
         spent = self._of_tree + OF_STEP * self.domain.open_step + OF_VALUES * self.domain.finds_values
         self._left = self.cost * (1 - spent)
         noise = Spread.of(self.accountant.kind, float(self._left)).deviation
@@ -247,7 +254,8 @@ class _Numbers:
     def find_values(self, found: Frequencies, chance: Fraction) -> None:
         """Frequent exact values become bins of their own."""
         nothing = np.empty(0, dtype=np.int64)
-        self.values = found.values[self.accountant.frequent(found.counts, nothing, self.cost * OF_VALUES, chance).kept]
+        cost = self.cost * OF_VALUES
+        self.values = found.values[self.accountant.frequent(found.counts, nothing, cost, chance, MIN_VALUE_ROWS).kept]
 
     def counter(self) -> StepsCounter | LineCounter:
         if self.line is None and not self.domain.open_step:
@@ -278,7 +286,7 @@ class _Numbers:
         """The line is known: the tree may start."""
         self.step, self.line = step, self.domain.line(step)
         if self._of_tree:
-            epsilon = self.accountant.pure_for(self.cost * self._of_tree)
+            epsilon = pure_for(self.accountant.kind, self.cost * self._of_tree)
             self.tree = PrivTree(self.line.first, self.line.last, self.line.octaves, self.accountant, epsilon)
 
     def _fixed(self, line: OrderedCodes) -> Codes:

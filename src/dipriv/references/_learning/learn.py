@@ -22,7 +22,7 @@ from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
 from dipriv.references._learning.adaptive import measure_pairs
-from dipriv.references._learning.column_histograms import OF_VALUES, ColumnEstimate, learn_columns
+from dipriv.references._learning.column_histograms import OF_VALUES, ColumnEstimate, grows_tree, learn_columns
 from dipriv.references._learning.counters import PairsCounter
 from dipriv.references._learning.domain import Domain
 from dipriv.references._learning.junction_tree import Pair
@@ -39,8 +39,6 @@ MAX_MATRIX_STATES = 256
 """A single column with more states is released by the chain: building a matrix takes their square."""
 MIN_COLUMN_EPSILON = Fraction(1, 10**9)
 """With less ε for a column the noise scale of its counts would not fit their integers."""
-MAX_ROWS_FOR_VALUES = 1 << 18
-"""With more rows a tree finds frequent values: looking for exact ones takes memory for all that are distinct."""
 VALUE_SHARE = 1 / 8
 """A value with this share of the rows should pass the threshold, else frequent values are not looked for."""
 A_FEW_MORE = 1.3
@@ -99,7 +97,7 @@ def plan_shares(
     shares = divide(domains, rows, epsilon, delta, first)
     useful = [
         domain.finds_values
-        and rows <= MAX_ROWS_FOR_VALUES
+        and not grows_tree(shares.kind, cost, rows)
         and _threshold(shares, cost * OF_VALUES) <= VALUE_SHARE * rows
         for domain, cost in zip(domains, shares.columns, strict=True)
     ]

@@ -97,10 +97,6 @@ class Accountant:
         """What an ε-differentially private measurement costs."""
         return epsilon if self.kind == "laplace" else epsilon**2 / 2
 
-    def pure_for(self, cost: Fraction) -> Fraction:
-        """The largest ε of a pure measurement that costs no more than this."""
-        return cost if self.kind == "laplace" else root_below(2 * cost)
-
     def laplace(self, count: int, scale: int) -> NDArray[np.int64]:
         """Fresh discrete Laplace noise of an integer scale; the caller spends."""
         return discrete_laplace(self._draws(count), scale)
@@ -112,11 +108,11 @@ class Accountant:
         noisy = np.ldexp(((flat << digits) + noise).astype(np.float64), -digits)
         return noisy.reshape(np.shape(counts)), spread
 
-    def frequent(self, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction) -> Frequent:
+    def frequent(self, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1) -> Frequent:
         """One noisy histogram over `counts`, of cells that are private in themselves, and `fixed`, of public ones.
 
-        Of the private cells, which are those that some row has, only those are published whose noisy counts reach a
-        threshold. A count of one reaches it with at most this chance, which is what it costs in δ.
+        Of the private cells, which are those that `at_least` rows have, only those are published whose noisy counts
+        reach a threshold. A count of `at_least` reaches it with at most this chance, which is what it costs in δ.
         """
         noise, digits, spread = self._lattice_noise(len(counts) + len(fixed), cost)
         noisy = (np.concatenate([counts, fixed]).astype(np.int64) << digits) + noise
@@ -124,7 +120,7 @@ class Accountant:
             reach = laplace_threshold(self._laplace_steps(cost)[1], chance)
         else:
             reach = gaussian_threshold(Fraction(self._gaussian_steps(cost)[1]), chance)
-        kept = np.flatnonzero(noisy[: len(counts)] >= (1 << digits) + reach)
+        kept = np.flatnonzero(noisy[: len(counts)] >= (at_least << digits) + reach)
         values = np.ldexp(noisy.astype(np.float64), -digits)
         return Frequent(kept, values[kept], values[len(counts) :], spread)
 
@@ -187,6 +183,11 @@ class Accountant:
     def _words(self, count: int) -> NDArray[np.uint64]:
         """Fresh random words."""
         return self._draws((count + 1) // 2).blocks().reshape(-1)[:count]
+
+
+def pure_for(kind: NoiseKind, cost: Fraction) -> Fraction:
+    """The largest ε of a pure measurement that costs no more than this."""
+    return cost if kind == "laplace" else root_below(2 * cost)
 
 
 def clamp_scale(scale: int) -> int:

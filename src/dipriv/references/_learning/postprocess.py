@@ -20,6 +20,8 @@ extends a run by d octaves with a chance below 0.53^d (Laplace) or 0.71^d (Gauss
 OUTERMOST, FURTHER = 0.03, 0.25
 """How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
 from a clear one, so that the harm to be expected falls."""
+CERTAIN: dict[NoiseKind, float] = {"laplace": 9.0, "gaussian": 5.0}
+"""In standard deviations of the noise: what makes an octave clear."""
 ZERO = 4.0
 """What zeros must gain."""
 ON_A_SIDE = 8.0
@@ -34,7 +36,7 @@ CLEAR = 20.0
 PEAK = 1000.0
 NARROW = 2.0**-6
 """A bin PEAK times denser than its neighbours, and narrower than NARROW of its octave, is taken for one value."""
-POWERS = (-2.0, 4.0)
+POWERS = (-1.0, 2.5)
 """The exponents of power laws of density that may be taken from neighbouring octaves."""
 MISSING = 1e-3
 """How often noise may be taken for nulls in a column that has none."""
@@ -89,7 +91,7 @@ def _without_ends(
     for _ in range(2):
         run = run[::-1]
         outside = np.cumsum(totals[run]) / np.sqrt(np.cumsum(deviations[run] ** 2))
-        certain = np.flatnonzero(totals[run] > 5.0 * deviations[run])
+        certain = np.flatnonzero(totals[run] > CERTAIN[kind] * deviations[run])
         away = np.maximum((certain[0] if len(certain) else len(run)) - np.arange(len(run)) - 1, 0)
         logs = -math.log(2.0 * OUTERMOST) - away * math.log(FURTHER)
         clear = np.flatnonzero(outside > (np.sqrt(2.0 * logs) if kind == "gaussian" else logs / math.sqrt(2.0)))
