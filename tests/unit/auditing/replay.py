@@ -57,6 +57,7 @@ class Transcript:
     found: LearnedNetwork | None = None
     values: list[list[Any]] = field(default_factory=list)
     """The candidates of each thresholded histogram, in the order of the measurements."""
+    candidates: dict[str, list[Any]] = field(default_factory=dict)
     trees: set[int] = field(default_factory=set)
 
 
@@ -66,11 +67,14 @@ class WatchedValues(TableValues):
 
     transcript: Transcript = field(default_factory=Transcript)
 
-    def frequencies(self, names: Sequence[str]) -> dict[str, Frequencies]:
-        found = super().frequencies(names)
+    def frequencies(self, names: Sequence[str], at_least: int = 1) -> dict[str, Frequencies]:
+        found = super().frequencies(names, at_least)
+        known = self.transcript.candidates
         for name in names:
-            own = self._candidates[name].to_pylist() if name in self._candidates else found[name].values.tolist()
-            self.transcript.values.append(own)
+            known[name] = (
+                self._candidates[name].to_pylist() if name in self._candidates else found[name].values.tolist()
+            )
+        self.transcript.values[:] = [known[column.name] for column in self.columns if column.name in known]
         return found
 
 
@@ -133,13 +137,15 @@ def _watch(patch: pytest.MonkeyPatch, transcript: Transcript, given: Transcript 
             self.price_counts()
             return found
 
-        def frequent(self, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction) -> Frequent:
+        def frequent(
+            self, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1
+        ) -> Frequent:
             number = sum(call.what == "frequent" for call in transcript.calls)
             own = transcript.values[number]
             exact = dict(zip(own, counts.tolist(), strict=True)), fixed.copy()
 
             def call() -> tuple[list[Any], Frequent]:
-                found = super(Watched, self).frequent(counts, fixed, cost, chance)
+                found = super(Watched, self).frequent(counts, fixed, cost, chance, at_least)
                 return [own[position] for position in found.kept], found
 
             outcome: tuple[list[Any], Frequent] = measured("frequent", exact, 1, self, call)

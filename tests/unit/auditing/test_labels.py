@@ -51,8 +51,10 @@ def test_labels_that_are_called_public_show() -> None:
 def test_a_missing_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = Accountant.frequent
 
-    def every(self: Accountant, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction) -> Frequent:
-        return sound(self, counts, fixed, cost, Fraction(1, 2))
+    def every(
+        self: Accountant, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1
+    ) -> Frequent:
+        return sound(self, counts, fixed, cost, Fraction(1, 2), at_least)
 
     monkeypatch.setattr(Accountant, "frequent", every)
     assert attacked().exceeded

@@ -64,7 +64,7 @@ def found(kind: NoiseKind, *names: str) -> set[str]:
     assert all(same(plan, plan_of(table, kind, float(plan.reference_epsilon))) for table in tables)
     run = learned(tables[0], plan)
     assert run.found is not None
-    assert {call.what for call in run.calls} == ({"counts", "frequent", "tree"} if names else MEASUREMENTS)
+    assert {call.what for call in run.calls} == ({"counts", "tree"} if names else MEASUREMENTS)
     said = {"the noise costs more than the budget"} if run.price > plan.shares.budget else set()
     said |= set() if run.price == run.found.spent else {"the noise costs not what is accounted for"}
     return said.union(*(faults(run, learned(neighbour, plan, run)) for neighbour in tables[1:]))
@@ -152,8 +152,10 @@ def test_a_threshold_that_is_one_row_too_low_is_caught(epsilon: float, monkeypat
 def test_no_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = Accountant.frequent
 
-    def every(self: Accountant, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction) -> Frequent:
-        return sound(self, counts, fixed, cost, Fraction(1, 2))
+    def every(
+        self: Accountant, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1
+    ) -> Frequent:
+        return sound(self, counts, fixed, cost, Fraction(1, 2), at_least)
 
     monkeypatch.setattr(Accountant, "frequent", every)
     assert refuted() == {"label of one row, Laplace noise", "label of one row, Gaussian noise"}
