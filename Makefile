@@ -69,9 +69,8 @@ reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reprodu
 bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
-quality: $(STAMP) $(PEERS)  ## the private reference beside peers (or PARTS="bank adult"); writes docs/private-reference.md
-	if [ -e $(PEERS) ]; then .venv/peers/bin/python -m benchmarks.quality $(PARTS); \
-		else $(BIN)/python -m benchmarks.quality $(PARTS); fi
+quality: $(STAMP) $(if $(filter peers,$(PARTS)),$(PEERS))  ## the private reference (or PARTS="bank adult", PARTS=peers: hours); writes docs/private-reference.md
+	$(BIN)/python -m benchmarks.quality $(PARTS)
 
 audit: $(STAMP) $(PEERS) $(ANONYMETER) $(ATHERIS)  ## bounds, attacks, judges, fuzzing (or PARTS="judges"); writes docs/audit.md
 	$(BIN)/python -m benchmarks.audit $(PARTS)

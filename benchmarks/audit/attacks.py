@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.audit.setting import Setting, say
-from benchmarks.quality import adult, bank
+from benchmarks.quality.tables import TABLES
 from dipriv.auditing.attacks.run import run_attacks
 from dipriv.auditing.attacks.setup import set_up
 from dipriv.auditing.procedure import Privatize
@@ -24,13 +24,14 @@ WAYS: dict[str, dict[str, Any]] = {
 def run(setting: Setting) -> dict[str, Any]:
     """Attack each way to release each table."""
     found: dict[str, Any] = {}
-    for name, (load, schema) in {"bank": (bank.load, {}), "adult": (adult.load, adult.CODEBOOK)}.items():
-        frame = load() if setting.rows is None else load()[: setting.rows]
+    for name, schema in {"bank": {}, "adult": dict(TABLES["adult"].ranges)}.items():
+        frame = TABLES[name].frame[: setting.rows]
         table = pa.Table.from_pandas(frame, preserve_index=False)
         found[name] = {"rows": table.num_rows, "columns": table.num_columns, "ways": {}}
         for way, options in WAYS.items():
-            setup = set_up(table, Privatize(EPSILON, {"schema": schema, **options}), SEED)
-            attacks = run_attacks(setup, EPSILON, confidence=CONFIDENCE, seed=SEED)
+            release = Privatize(EPSILON, {"schema": schema, **options})
+            setup = set_up(table, release, SEED)
+            attacks = run_attacks(setup, EPSILON, delta=release.delta(table), confidence=CONFIDENCE, seed=SEED)
             found[name]["ways"][way] = [as_record(attack) for attack in attacks]
             say(f"attacks: {name}, {way}: {len(attacks)}")
     return {"epsilon": EPSILON, "confidence": CONFIDENCE, "seeds": [SEED], "tables": found}

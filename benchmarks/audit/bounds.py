@@ -18,6 +18,7 @@ from dipriv.references import Known
 from research.audit_standard import KERNELS, measure, most_by_chance, one_column, several_columns
 
 EPSILONS = (0.5, 1.0, 2.0)
+DELTA = 1e-9
 SEED, CONFIDENCE = 1, 0.95
 REPEATED, STRICT, REPEATED_DRAWS = 200, 0.999, 200_000
 CANARY_ROWS = 20_000
@@ -34,8 +35,11 @@ def run(setting: Setting) -> dict[str, Any]:
             found[name].append(asdict(one))
             say(f"bounds: {one.kind}, {one.kernel}, {one.epsilon:g}: {one.bound:.3f}")
     found["repeated"] = [_repeated(kernel, epsilon, audits) for kernel in KERNELS for epsilon in EPSILONS]
-    measured = (audit_primitives(epsilon, draws=draws, confidence=CONFIDENCE, seed=SEED) for epsilon in EPSILONS)
-    found["measurements"] = [asdict(bound) for both in measured for bound in both]
+    found["measurements"], found["exact measurements"] = [], []
+    for epsilon in EPSILONS:
+        measured, exact = audit_primitives(epsilon, DELTA, draws=draws, confidence=CONFIDENCE, seed=SEED)
+        found["measurements"] += [bound.to_dict() for bound in measured]
+        found["exact measurements"] += [one.to_dict() for one in exact]
     found["canaries"] = _canaries(CANARY_ROWS // 10 if trial else CANARY_ROWS)
     return found
 
@@ -78,7 +82,8 @@ def _canaries(rows: int) -> list[dict[str, Any]]:
     for way, (rows_of, options) in ways.items():
         for kernel in KERNELS:
             release = Privatize(1.0, {"kernel": kernel, **options})
-            for bound in audit_release(release, rows_of, 1.0, confidence=CONFIDENCE, seed=SEED):
+            claim: dict[str, Any] = {"epsilon": 1.0, "delta": release.delta(rows_of)}
+            for bound in audit_release(release, rows_of, **claim, confidence=CONFIDENCE, seed=SEED):
                 found.append({"way": way, "kernel": kernel, **asdict(bound)})
                 say(f"bounds: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
     return found

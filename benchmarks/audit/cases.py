@@ -21,10 +21,12 @@ import pandas as pd
 import dipriv
 from benchmarks.audit.setting import say
 from benchmarks.audit.versions import versions
-from benchmarks.quality import adult, bank, peers
-from benchmarks.quality.contest import ONE_ROW, SAME
+from benchmarks.quality import peers
+from benchmarks.quality.bins import Bins, Codebook, codebook
+from benchmarks.quality.contest import APPROXIMATE, PURE
+from benchmarks.quality.tables import TABLES
 
-EPSILON, PEER_EPSILON = 1.0, 0.5
+EPSILON = 1.0
 NONE = "none"
 PACKAGES = ("dipriv", "numpy", "pandas", "opendp", "mbi", "jax")
 
@@ -35,7 +37,7 @@ class Subject:
 
     load: Callable[[], pd.DataFrame]
     schema: Mapping[str, Any]
-    bins: Mapping[str, peers.Bins]
+    bins: Mapping[str, Bins]
     algorithms: tuple[str, ...]
     link: tuple[tuple[str, ...], tuple[str, ...]]
     secrets: tuple[str, ...]
@@ -45,9 +47,9 @@ class Subject:
 
 SUBJECTS = {
     "bank": Subject(
-        bank.load,
+        TABLES["bank"].read,
         schema={},
-        bins=bank.BINS,
+        bins=TABLES["bank"].bins,
         algorithms=("MST", "AIM"),
         link=(
             ("age", "employed", "single", "divorced", "education"),
@@ -58,9 +60,9 @@ SUBJECTS = {
         sensitive="y",
     ),
     "adult": Subject(
-        adult.load,
-        schema=adult.CODEBOOK,
-        bins=adult.BINS,
+        TABLES["adult"].read,
+        schema=TABLES["adult"].ranges,
+        bins=TABLES["adult"].bins,
         algorithms=("MST",),
         link=(
             ("age", "education", "marital_status", "race", "sex", "native_country"),
@@ -136,7 +138,7 @@ def write(name: str, seed: int, asked: argparse.Namespace) -> Iterator[Case]:
     frame = _shuffled(_frame(subject, asked.rows), rng)
     training, control = frame.iloc[: len(frame) // 2], frame.iloc[len(frame) // 2 :]
     training = training.reset_index(drop=True)
-    book = peers.codebook(frame, subject.bins)
+    book = codebook(frame, subject.bins)
 
     def put(what: str, table: pd.DataFrame) -> str:
         file = f"{name}-{seed}-{what}.parquet"
@@ -153,19 +155,19 @@ def write(name: str, seed: int, asked: argparse.Namespace) -> Iterator[Case]:
         start = time.perf_counter()
 
 
-def releases(subject: Subject, training: pd.DataFrame, book: peers.Codebook, seed: int) -> Iterator[Made]:
+def releases(subject: Subject, training: pd.DataFrame, book: Codebook, seed: int) -> Iterator[Made]:
     """Ours, the paper's hold-out as a warning, the peers', and a copy that every judge should catch."""
-    yield Made("dipriv", ONE_ROW, dipriv.privatize(training, EPSILON, schema=dict(subject.schema), seed=seed).data)
+    yield Made("dipriv", APPROXIMATE, dipriv.privatize(training, EPSILON, schema=dict(subject.schema), seed=seed).data)
     held = dipriv.privatize(training, EPSILON, reference="holdout", seed=seed)
-    yield Made("dipriv hold-out, released rows", ONE_ROW, held.data, training[held.secrets.released])
+    yield Made("dipriv hold-out, released rows", PURE, held.data, training[held.secrets.released])
     yield Made("dipriv hold-out, held-out rows", NONE, held.data, training[~held.secrets.released])
     for algorithm in () if peers.lacking() else subject.algorithms:
         try:
-            made = peers.synthesize(training, book, algorithm, PEER_EPSILON, seed)
+            made = peers.synthesize(training, book, algorithm, peers.LOSSES["pure"], seed)
         except Exception as error:  # a peer's own failure; it is left out of this seed
             say(f"OpenDP {algorithm} failed: {error!r}")
             continue
-        yield Made(f"OpenDP {algorithm}", SAME, made)
+        yield Made(f"OpenDP {algorithm}", peers.PROMISES["pure"], made)
     yield Made("a verbatim copy", NONE, training)
 
 

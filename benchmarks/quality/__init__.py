@@ -1,4 +1,5 @@
 """The private reference on record: its quality beside peers. `python -m benchmarks.quality [PART ...]`.
 
-Writes docs/private-reference.json, docs/private-reference.md and two figures; `make quality` installs the peers first.
+Writes docs/private-reference.json, docs/private-reference.md and two figures; `make quality PARTS=peers` measures the
+peers anew.
 """

@@ -12,11 +12,10 @@ from typing import Any
 import pandas as pd
 
 import dipriv
-from dipriv.references import Private
 
-ONE_ROW = "ε = 1, replace one row"
-SAME = "ε = 0.5, add or remove one row; this implies ε = 1, replace one row"
-WEAKER = "ε = 1, add or remove one row; this implies only ε = 2, replace one row"
+EPSILON, DELTA = 1.0, 1e-9
+PURE = "ε = 1, replace one row"
+APPROXIMATE = "ε = 1, δ = 1e-9, replace one row"
 
 Release = Callable[[int], Any]
 Score = Callable[[Any], dict[str, float]]
@@ -24,9 +23,8 @@ Score = Callable[[Any], dict[str, float]]
 
 @dataclass(frozen=True)
 class Setting:
-    """How a part is run: with the private reference, or with a stand-in for trials; with how many runs at most."""
+    """How a part is run: with how many runs of a method at most."""
 
-    reference: str = "private"
     at_most: int | None = None
 
     def runs(self, asked: int) -> int:
@@ -45,14 +43,9 @@ class Method:
     least: int = 1
 
 
-def ours(frame: Any, setting: Setting, target: str | None = None, schema: Any = None) -> Release:
-    """The release of a frame by dipriv at ε = 1, for each seed."""
-    reference: Any = setting.reference
-    if target is not None and setting.reference == "private":
-        reference = Private(target=target)
-    return lambda seed: (
-        dipriv.privatize(frame, 1.0, reference=reference, kernel="laplace", schema=schema, seed=seed).data
-    )
+def ours(frame: Any, epsilon: float = EPSILON, **options: Any) -> Release:
+    """The release of a frame by dipriv for each seed: the defaults, but for these options."""
+    return lambda seed: dipriv.privatize(frame, epsilon, seed=seed, **options).data
 
 
 def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting) -> dict[str, Any]:
@@ -73,19 +66,18 @@ def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting
                 say(f"{part}: {method.label}, run {seed + 1}: {error!r}")
                 continue
             result["seconds"].append(time.perf_counter() - start)
-            scores = score(made)
-            for name, value in scores.items():
+            for name, value in score(made).items():
                 result.setdefault(name, []).append(value)
-            told = ", ".join(f"{name} {value:.5g}" for name, value in scores.items())
-            say(f"{part}: {method.label}, run {seed + 1} of {method.runs}: {told}, {result['seconds'][-1]:.2f} s")
+            say(f"{part}: {method.label}, run {seed + 1} of {method.runs}: {result['seconds'][-1]:.2f} s")
     return found
 
 
-def warm_up(setting: Setting) -> None:
+def warm_up() -> None:
     """Compile the loops of dipriv once, outside of all clocks."""
     small = pd.DataFrame({"x": [float(number) for number in range(400)], "y": [number % 3 for number in range(400)]})
-    for frame in (small, small[["x"]], small[["y"]]):
-        ours(frame, setting)(0)
+    mixed = small.assign(text=small["y"].astype(str), yes=small["y"] == 1, missing=small["x"].where(small["y"] > 0))
+    for frame in (small, small[["x"]], small[["y"]], mixed):
+        ours(frame)(0)
 
 
 def say(line: str) -> None:

@@ -19,24 +19,23 @@ def draw(record: dict[str, Any], folder: Path) -> None:
     from matplotlib import pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, paint, size in (("bank", _dots, (8, 3)), ("salary", _histograms, (8, 3.2))):
+    peers = record.get("peers", {}).get("tables", {}).get("bank", {})
+    pictures = {"bank": (_dots, (8, 4)), "salary": (_histograms, (8, 3.2))}
+    for name, (paint, size) in pictures.items():
         if name in record:
             figure, axis = plt.subplots(figsize=size, constrained_layout=True)
-            paint(axis, record[name])
+            paint(axis, record["bank"]["methods"] | peers if name == "bank" else record[name])
             figure.savefig(folder / f"private-{name}.svg", metadata={"Date": None})
             plt.close(figure)
 
 
 def _dots(axis: Any, result: dict[str, Any]) -> None:
     """One dot a run, one line a method, the mean as a bar."""
-    methods = {label: found["KL"] for label, found in result["methods"].items() if found.get("KL")}
+    methods = {label: found["KL"] for label, found in result.items() if found.get("KL")}
     for height, (label, values) in enumerate(methods.items()):
         finite = [value for value in values if np.isfinite(value)]
         axis.plot(finite, [height] * len(finite), "o", color=COLOURS[height % len(COLOURS)], alpha=0.6, label=label)
         axis.plot([np.mean(finite)], [height], "|", color="black", markersize=16)
-    nothing = result["no predictors"]
-    axis.axvline(nothing, color="grey", linestyle=":")
-    axis.text(nothing, len(methods) - 0.6, "no predictors ", color="grey", ha="right", va="bottom", rotation=90)
     axis.set_yticks(range(len(methods)), list(methods))
     axis.set(xscale="log", xlabel="KL divergence (bar: mean)", ylim=(len(methods) - 0.5, -0.5))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -11,10 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import hypergeom
 
+from benchmarks.quality.bins import Bins, Codebook, Codes, Levels
 from dipriv._base.arrays import FloatArray
 from research.experiments import bank
 
-RANK_BINS = 20
+RANK_BINS, TRIPLES = 20, 300
+MANY = 1 << 20
+"""Cells of a table beyond which only those that occur are counted."""
 Triple = tuple[str, str, str]
 
 
@@ -38,13 +41,32 @@ def total_variation(x: pd.Series[Any], y: pd.Series[Any]) -> float:
     return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum()) / 2
 
 
-def triples(columns: Sequence[str], count: int, seed: int = 0) -> list[Triple]:
+def triples(columns: Sequence[str], count: int = TRIPLES, seed: int = 0) -> list[Triple]:
     """A fixed random choice among all sets of three columns, or all of them."""
     every = list(combinations(columns, 3))
     if len(every) <= count:
         return every
     chosen = np.random.default_rng(seed).choice(len(every), count, replace=False)
     return [every[number] for number in sorted(chosen)]
+
+
+def on_bins(original: pd.DataFrame, released: pd.DataFrame, book: Codebook, count: int = TRIPLES) -> dict[str, float]:
+    """Scores of all margins, all pairs and some triples of columns on public bins; other values share one cell."""
+    names = list(book)
+    cells = {
+        name: np.concatenate([_coded(book[name], frame[name]) for frame in (original, released)]) for name in names
+    }
+    sets: dict[str, list[Any]] = {
+        "margins": [(name,) for name in names],
+        "pairs": list(combinations(names, 2)),
+        "triples": triples(names, count),
+    }
+    return {kind: score(cells, chosen, len(original)) for kind, chosen in sets.items() if chosen}
+
+
+def label_margins(original: pd.DataFrame, released: pd.DataFrame, labels: Sequence[str]) -> float:
+    """Mean total variation of columns of labels."""
+    return float(np.mean([total_variation(original[name], released[name]) for name in labels]))
 
 
 def k_marginal(
@@ -56,20 +78,28 @@ def k_marginal(
     are cells of their own.
     """
     cells = {name: _cells(original[name], released[name], name in numeric) for name in original.columns}
-    n = len(original)
+    return score(cells, chosen, len(original))
+
+
+def score(cells: Mapping[str, Codes], sets: Sequence[tuple[str, ...]], n: int) -> float:
+    """1000 (1 - mean total variation) over tables of sets of columns; the first n codes are the original's."""
     apart = []
-    for names in chosen:
-        key = np.zeros(n + len(released), dtype=np.int64)
+    for names in sets:
+        key = np.zeros(len(cells[names[0]]), dtype=np.int64)
         for name in names:
             key = key * (cells[name].max() + 1) + cells[name]
-        values, place = np.unique(key, return_inverse=True)
-        p = np.bincount(place[:n], minlength=len(values)) / n
-        q = np.bincount(place[n:], minlength=len(values)) / len(released)
+        place = np.unique(key, return_inverse=True)[1] if key.max() > MANY else key
+        p, q = (np.bincount(part, minlength=place.max() + 1) / len(part) for part in (place[:n], place[n:]))
         apart.append(np.abs(p - q).sum() / 2)
     return float(1000 * (1 - np.mean(apart)))
 
 
-def _cells(original: pd.Series[Any], released: pd.Series[Any], numeric: bool) -> npt.NDArray[np.int64]:
+def _coded(code: Levels | Bins, column: pd.Series[Any]) -> Codes:
+    codes = code.encode(column)
+    return np.where(codes < 0, code.size, codes)
+
+
+def _cells(original: pd.Series[Any], released: pd.Series[Any], numeric: bool) -> Codes:
     """Codes of both columns, one after the other."""
     both = pd.concat([original, released], ignore_index=True)
     if numeric:

@@ -1,8 +1,8 @@
 """OpenDP's MST and AIM on a pandas frame: the columns coded in public, the synthetic rows brought back.
 
 Every column is given to the peers as whole numbers 0 to k - 1 with public cuts between them, which spares them the cell
-for nulls that OpenDP adds to columns with keys. Labels are taken as public, as dipriv takes them; a wide numeric column
-gets public bins, and a value comes back uniform inside its bin.
+for nulls that OpenDP adds to columns with keys. Labels are declared; a wide numeric column gets public bins, and a
+value comes back uniform inside its bin.
 
 OpenDP 0.16 requires mbi 1.1.0, whose `synthetic_data` draws badly (its own repository, pull request 145): rounding ties
 columns together that the model holds independent, and it conditions on the measured cliques instead of those of the
@@ -13,69 +13,33 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-Codes = npt.NDArray[np.int64]
+from benchmarks.quality.bins import Codebook
+from benchmarks.quality.contest import DELTA, EPSILON
+from benchmarks.quality.histograms import rho
+
 PACKAGES = ("opendp", "mbi", "jax", "polars", "randomgen")
+LOSSES = {
+    "pure": {"epsilon": EPSILON / 2},
+    "delta": {"rho": rho(EPSILON, DELTA) / 4},
+    "weaker": {"rho": rho(EPSILON, DELTA)},
+}
+"""What OpenDP is asked for, so that ε or (ε, δ) holds where one row is replaced; its own neighbours add or remove one.
 
-
-@dataclass(frozen=True)
-class Levels:
-    """Labels or few numbers, in order; they are taken as public."""
-
-    values: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, column: pd.Series[Any]) -> Levels:
-        return cls(tuple(sorted(column.unique().tolist())))
-
-    @property
-    def size(self) -> int:
-        return len(self.values)
-
-    def encode(self, column: pd.Series[Any]) -> Codes:
-        return np.asarray(pd.Categorical(column, categories=list(self.values)).codes, dtype=np.int64)
-
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pd.Series[Any]:
-        return pd.Series(list(self.values)).take(codes).reset_index(drop=True)
-
-
-@dataclass(frozen=True)
-class Bins:
-    """A wide numeric column: bins [a, b) between public edges, one more cell for `null`; whole numbers stay whole."""
-
-    edges: tuple[float, ...]
-    whole: bool = True
-    null: Any = None
-
-    @property
-    def size(self) -> int:
-        return len(self.edges) - 1 + (self.null is not None)
-
-    def encode(self, column: pd.Series[Any]) -> Codes:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        last = len(self.edges) - 2
-        inside = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
-        return np.where(np.isnan(numbers), last + 1, inside)
-
-    def decode(self, codes: Codes, rng: np.random.Generator) -> pd.Series[Any]:
-        last = len(self.edges) - 2
-        left, right = (np.asarray(self.edges)[np.minimum(codes, last) + step] for step in (0, 1))
-        drawn = rng.integers(left.astype(np.int64), right.astype(np.int64)) if self.whole else rng.uniform(left, right)
-        if self.null is None:
-            return pd.Series(drawn)
-        if isinstance(self.null, str):  # numbers kept as text
-            return pd.Series(np.where(codes > last, self.null, drawn.astype(str).astype(object)))
-        return pd.Series(np.where(codes > last, np.nan, drawn))
-
-
-Codebook = Mapping[str, Levels | Bins]
+Replacing is removing and adding, so that half of ε suffices. With δ and public bins OpenDP takes zCDP, where groups of
+two cost four times as much (Bun, Steinke 2016, Proposition 1.9): a quarter of the ρ that gives (ε, δ). The weaker loss
+is that of (ε, δ) for its own neighbours.
+"""
+PROMISES = {
+    "pure": "ε = 0.5, add or remove one row; this implies ε = 1, replace one row",
+    "delta": f"{LOSSES['delta']['rho']:.5f}-zCDP, add or remove one row; this implies ε = 1, δ = 1e-9, replace one row",
+    "weaker": f"{LOSSES['weaker']['rho']:.5f}-zCDP: ε = 1, δ = 1e-9 for one row added or removed",
+}
 
 
 def lacking() -> list[str]:
@@ -83,13 +47,10 @@ def lacking() -> list[str]:
     return [name for name in PACKAGES if importlib.util.find_spec(name) is None]
 
 
-def codebook(frame: pd.DataFrame, bins: Mapping[str, Bins]) -> Codebook:
-    """Bins where they are given, the levels of the column elsewhere."""
-    return {name: bins[name] if name in bins else Levels.of(frame[name]) for name in map(str, frame.columns)}
-
-
-def synthesize(frame: pd.DataFrame, book: Codebook, algorithm: str, epsilon: float, seed: int) -> pd.DataFrame:
-    """As many synthetic rows as the frame has; pure ε, neighbours add or remove a row.
+def synthesize(
+    frame: pd.DataFrame, book: Codebook, algorithm: str, loss: Mapping[str, float], seed: int
+) -> pd.DataFrame:
+    """As many synthetic rows as the frame has, under a privacy loss: pure ε or ρ-zCDP, neighbours add or remove a row.
 
     The seed fixes only where a value comes back inside its bin: the peers' own noise is from the operating system.
     """
@@ -103,10 +64,10 @@ def synthesize(frame: pd.DataFrame, book: Codebook, algorithm: str, epsilon: flo
     jax.clear_caches()  # every fit compiles functions of its own, and gigabytes of them would be kept
     codes = pl.DataFrame({name: code.encode(frame[name]) for name, code in book.items()})
     context = dp.Context.compositor(
-        data=codes.lazy(), privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=epsilon)
+        data=codes.lazy(), privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(**loss)
     )
     cuts = {name: list(range(code.size - 1)) for name, code in book.items()}
-    query = context.query(epsilon=epsilon).contingency_table(cuts=cuts, algorithm=getattr(algorithms, algorithm)())
+    query = context.query(**loss).contingency_table(cuts=cuts, algorithm=getattr(algorithms, algorithm)())
     with mock.patch.object(mst, "prior", _a_little_less):
         table = query.release()
     table.model = _with_whole_cliques(table.model)

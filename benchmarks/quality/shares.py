@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 import dipriv
-from benchmarks.quality.bank import load, matrix
-from benchmarks.quality.contest import Setting, say
+from benchmarks.quality.contest import EPSILON, Setting, say
 from benchmarks.quality.measures import ks, logistic_kl
-from dipriv.references import Private
+from benchmarks.quality.rows import rank_correlation, reference_share
+from benchmarks.quality.tables import TABLES, bank_matrix
 
 SEEDS, ROWS = 10, (500, 5_000, 50_000)
-SHARES = (0.15, 0.3, 0.5, 0.7, 0.85)
-BANK_SHARES = (0.5, 0.75, 11 / 12, 0.98)
+SHARES = (None, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
+BANK_SHARES = (None, 0.5, 0.75, 0.9, 0.98)
+"""None is the default."""
+Measure = Callable[[float | None, int], dict[str, float]]
 
 
 def run(setting: Setting) -> dict[str, Any]:
     """One lognormal column of some sizes, and the bank table, by the reference's share of ε."""
-    seeds = setting.runs(SEEDS)
-    alone = {str(rows): {f"{share:.3g}": _alone(rows, share, seeds) for share in SHARES} for rows in ROWS}
-    frame = load()
-    rows = matrix(frame)
-    many = {f"{share:.3g}": _mean([_bank(frame, rows, share, seed) for seed in range(seeds)]) for share in BANK_SHARES}
-    return {"seeds": seeds, "one column": alone, "bank": many, "bank columns": frame.shape[1]}
+    seeds = range(setting.runs(SEEDS))
+    return {
+        "seeds": len(seeds),
+        "one column": {str(rows): _by_share(SHARES, partial(_alone, rows), seeds) for rows in ROWS},
+        "bank": _by_share(BANK_SHARES, _bank, seeds),
+        "bank columns": TABLES["bank"].frame.shape[1],
+    }
 
 
-def _alone(rows: int, share: float, seeds: int) -> dict[str, float]:
-    column = pd.DataFrame({"x": np.random.default_rng(rows).lognormal(3, 1, rows)})
-    found = []
-    for seed in range(seeds):
-        x = dipriv.privatize(column, 1.0, reference=Private(reference_share=share), kernel="laplace", seed=seed).data[
-            "x"
-        ]
-        kept = float(np.corrcoef(rankdata(x), rankdata(column["x"]))[0, 1])
-        found.append({"KS": ks(x, column["x"]), "rank correlation": kept})
-    say(f"shares: {rows} rows, {share:.3g}: {_mean(found)}")
-    return _mean(found)
+def _by_share(shares: Sequence[float | None], measure: Measure, seeds: range) -> dict[str, dict[str, float]]:
+    found = {}
+    for share in shares:
+        runs = [measure(share, seed) for seed in seeds]
+        name = "default" if share is None else f"{share:g}"
+        found[name] = {key: float(np.mean([one[key] for one in runs])) for key in runs[0]}
+        say(f"shares: {name}: {found[name]}")
+    return found
 
 
-def _bank(frame: pd.DataFrame, rows: Any, share: float, seed: int) -> dict[str, float]:
-    released = dipriv.privatize(frame, 1.0, reference=Private(reference_share=share), kernel="laplace", seed=seed).data
-    agree = np.mean([(released[name] == frame[name]).mean() for name in frame.columns])
-    return {"KL": logistic_kl(rows, matrix(released)), "cells that agree": float(agree)}
+def _alone(rows: int, share: float | None, seed: int) -> dict[str, float]:
+    x = np.random.default_rng(rows).lognormal(3, 1, rows)
+    release = dipriv.privatize(pd.DataFrame({"x": x}), EPSILON, reference_share=share, seed=seed)
+    z = release.data["x"]
+    return {"KS": ks(x, z), "rank correlation": rank_correlation(x, z), "share": reference_share(release)}
 
 
-def _mean(found: list[dict[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+def _bank(share: float | None, seed: int) -> dict[str, float]:
+    frame = TABLES["bank"].frame
+    release = dipriv.privatize(frame, EPSILON, reference_share=share, seed=seed)
+    return {
+        "KL": logistic_kl(bank_matrix(frame), bank_matrix(release.data)),
+        "cells that agree": float(np.mean([(release.data[name] == frame[name]).mean() for name in frame.columns])),
+        "share": reference_share(release),
+    }

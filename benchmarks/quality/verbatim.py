@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pandas as pd
 
 import dipriv
-from benchmarks.quality.bank import load, matrix
 from benchmarks.quality.contest import Setting, ours, say
 from benchmarks.quality.measures import excess_bound
+from benchmarks.quality.tables import TABLES, bank_matrix
 from research.experiments import bank
 
 SEEDS, ALARM, HOLDOUT = 5, 1e-4, 0.25
@@ -25,16 +25,16 @@ Mask = npt.NDArray[np.bool_]
 
 def run(setting: Setting) -> dict[str, Any]:
     """Shares by seed: all rows; halves; and the paper's hold-out, where the attack must succeed."""
-    frame = load()
-    people = bank.as_text(matrix(frame))
+    frame = TABLES["bank"].frame
+    people = bank.as_text(bank_matrix(frame))
     values, counts = np.unique(people, return_counts=True)
     unique: Mask = np.isin(people, values[counts == 1])
     every, halves, control = [], [], []
     for seed in range(setting.runs(SEEDS)):
-        whole = ours(frame, setting)(seed)
-        every.append(float(np.isin(people[unique], bank.as_text(matrix(whole))).mean()))
+        whole = ours(frame)(seed)
+        every.append(float(np.isin(people[unique], bank.as_text(bank_matrix(whole))).mean()))
         a = np.random.default_rng(seed).permutation(len(frame)) < len(frame) // 2
-        halves.append(compare(people, unique, a, ours(frame[a].reset_index(drop=True), setting)(seed)))
+        halves.append(compare(people, unique, a, ours(frame[a].reset_index(drop=True))(seed)))
         held = dipriv.privatize(frame, 1.0, reference="holdout", holdout=HOLDOUT, kernel="laplace", seed=seed)
         control.append(compare(people, unique, ~np.asarray(held.secrets.released), held.data))
         say(f"verbatim: seed {seed}: all {every[-1]:.4f}, halves {halves[-1]}, hold-out {control[-1]}")
@@ -51,7 +51,7 @@ def run(setting: Setting) -> dict[str, Any]:
 
 def compare(people: Any, unique: Mask, seen: Mask, released: pd.DataFrame) -> dict[str, float]:
     """Shares of the unique people found in the release, among those the reference saw and those it did not."""
-    there = np.isin(people, bank.as_text(matrix(released)))
+    there = np.isin(people, bank.as_text(bank_matrix(released)))
     mine, others = there[unique & seen], there[unique & ~seen]
     excess = float(mine.mean() - others.mean())
     bound = excess_bound(len(mine), len(others), int(mine.sum() + others.sum()), ALARM)

@@ -15,9 +15,9 @@ import pyarrow.types as pt
 
 from dipriv._tables import frames as tables
 from dipriv._tables.fitted_columns import infer
-from dipriv._tables.frames import Column, Table
-from dipriv._tables.identifiers import Counts, Warned, contains_text, count, free_text, refuse_free_text, warning
-from dipriv.errors import DiprivError, SchemaError
+from dipriv._tables.frames import Column, Table, contains_text
+from dipriv._tables.identifiers import Counts, Warned, count, free_text, refuse_free_text, warning
+from dipriv.errors import DiprivError
 from dipriv.schema import Categorical, Datetime, Discrete, Kind, Mixed, Schema
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
@@ -84,8 +84,8 @@ class Inspection:
         header = [
             f"Drafted by dipriv from the private rows: {self.rows} rows, {len(self.columns)} columns.",
             "What this file declares is assumed public. Do not publish it as it is: remove what is not public.",
-            "A field or a column that is left out is read from the reference rows instead. Rows with a level that you",
-            "remove from a list must be recoded or dropped before the table is privatized.",
+            "What is left out is found under differential privacy by the private reference, and read from the",
+            "reference rows by others. These refuse rows with a level that you removed from a list.",
         ]
         return "\n".join([_comment(header), *(_draft(column) for column in self.columns)])
 
@@ -134,19 +134,15 @@ def _look(table: Table, name: str) -> ColumnFacts:
 
 def _kind(table: Table, column: Column, counts: Counts) -> Kind:
     """What `infer_schema` says, with labels only where a schema can declare them."""
-    label = column.storage.family == "label"
-    if label and counts.distinct > MAX_LISTED:
+    if column.storage.family == "label" and (counts.distinct > MAX_LISTED or not _has_plain_labels(column)):
         return Categorical()
-    kind = infer(table, [column.name])[column.name]
-    if not label or (contains_text(column) and column.label_values is None):
-        return kind
-    levels = column.label_values  # a schema lists all categories of a type, or none
-    if levels is None or len(levels) > MAX_LISTED:
-        return Categorical()
-    try:
-        return Categorical(levels)
-    except SchemaError:  # intervals, dates and other values that no schema holds
-        return Categorical()
+    return infer(table, [column.name])[column.name]
+
+
+def _has_plain_labels(column: Column) -> bool:
+    """Whether text is text, and not how intervals, tuples and other objects are written out."""
+    values = column.label_values
+    return not contains_text(column) or values is None or all(isinstance(value, str) for value in values)
 
 
 def _refused(table: Table, name: str, why: str) -> ColumnFacts:
@@ -210,7 +206,7 @@ def _assumptions(column: ColumnFacts) -> list[str]:
     if declared:
         notes.append(f"Read from the data and declared here, so assumed public: {declared}.")
     if "levels" in column.facts and not declared:
-        notes.append("Its levels are not declared: they will be read from the reference rows.")
+        notes.append("Its levels are not declared: the private reference finds those that many rows have.")
     if column.rare:
         notes.append(
             f"{column.rare} of these {declared} occur fewer than {RARE} times: each may point to a person. "

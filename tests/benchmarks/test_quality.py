@@ -11,18 +11,32 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from scipy.stats import binom, hypergeom, ks_2samp
+from scipy.stats import binom, hypergeom, ks_2samp, norm
 
+import dipriv
 from benchmarks.quality import __main__ as command
-from benchmarks.quality import adult, bank, edges, peers, sdnist, verbatim
+from benchmarks.quality import edges, findings, histograms, peers, rivals, scores, settings, targets, verbatim
+from benchmarks.quality.bins import Bins, Levels, codebook
 from benchmarks.quality.contest import Method, Setting, contest
-from benchmarks.quality.measures import excess_bound, k_marginal, ks, logistic_kl, total_variation, triples
+from benchmarks.quality.measures import (
+    excess_bound,
+    k_marginal,
+    ks,
+    label_margins,
+    logistic_kl,
+    on_bins,
+    total_variation,
+    triples,
+)
+from benchmarks.quality.tables import TABLES, Table, bank_matrix
+from benchmarks.quality.verdict import verdict
 from dipriv.errors import InputError
-from research import pages
 from research.experiments.bank import COLUMNS, as_text
 
 pytest.importorskip("statsmodels", reason="the bank regression needs research/requirements.txt")
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
+
+PROVENANCE: dict[str, Any] = {"date": "", "minutes": 0.0, "machine": {"cores": 1, "memory in GB": 1.0}, "versions": {}}
 
 
 def rows_with_a_response(n: int, seed: int) -> Any:
@@ -108,16 +122,16 @@ def test_a_release_that_copies_people_is_caught(copied: int, alarms: bool) -> No
     seen = rng.permutation(n) < n // 2
     by_chance = rng.choice(n, 100, replace=False)
     released = people.iloc[[*by_chance, *np.flatnonzero(seen)[:copied]]]
-    text = as_text(bank.matrix(people))
+    text = as_text(bank_matrix(people))
     found = verbatim.compare(text, np.ones(n, dtype=bool), seen, released)
     assert found["beyond"] == alarms
 
 
 def test_codes_come_back() -> None:
     rng = np.random.default_rng(7)
-    levels = peers.Levels.of(pd.Series(["b", "a", "b"]))
+    levels = Levels.of(pd.Series(["b", "a", "b"]))
     assert levels.decode(levels.encode(pd.Series(["b", "a"])), rng).tolist() == ["b", "a"]
-    bins = peers.Bins((0, 1, 10, 100), null="N")
+    bins = Bins((0, 1, 10, 100), null="N")
     text = pd.Series(["0", "N", "5", "99", "1000"])
     codes = bins.encode(text)
     assert codes.tolist() == [0, 3, 1, 2, 2]
@@ -125,8 +139,8 @@ def test_codes_come_back() -> None:
     assert back[0] == "0"
     assert back[1] == "N"
     assert bins.encode(back).tolist() == codes.tolist()
-    assert peers.Bins((0, 1, 2, 100), null="N").encode(back).tolist() != codes.tolist()  # control: other edges
-    nullable = peers.Bins((0.0, 1.0), whole=False, null=math.nan).decode(np.array([0, 1]), rng)
+    assert Bins((0, 1, 2, 100), null="N").encode(back).tolist() != codes.tolist()  # control: other edges
+    nullable = Bins((0.0, 1.0), whole=False, null=math.nan).decode(np.array([0, 1]), rng)
     assert 0 <= nullable[0] < 1
     assert math.isnan(nullable[1])
 
@@ -137,7 +151,7 @@ def test_the_peers_keep_a_dependence() -> None:
     rng = np.random.default_rng(8)
     a = rng.integers(0, 3, 2_000)
     frame = pd.DataFrame({"a": a, "b": np.where(a == 2, "yes", "no"), "c": rng.integers(0, 2, 2_000).astype(bool)})
-    made = peers.synthesize(frame, peers.codebook(frame, {}), "MST", 50.0, 0)
+    made = peers.synthesize(frame, codebook(frame, {}), "MST", {"epsilon": 50.0}, 0)
     assert list(made.dtypes) == list(frame.dtypes)
     chosen = triples(list(frame.columns), 1)
     loose = frame.assign(b=frame["b"].sample(frac=1, random_state=0).to_numpy())
@@ -187,15 +201,16 @@ def test_each_part_is_on_record_when_it_is_done(tmp_path: Path, monkeypatch: pyt
     def find(setting: Setting) -> dict[str, Any]:
         return {"number": 7}
 
-    record = json.loads((pages.DOCS / "private-reference.json").read_text(encoding="utf-8"))
+    record = {"bank": settings.run(Table("toy", "Bank", two_columns, {}), Setting(at_most=1)) | PROVENANCE}
+    record["bank"]["methods"]["default"]["KL"] = [0.01]
     file = tmp_path / "private-reference.json"
-    file.write_text(json.dumps({"bank": record["bank"]}), encoding="utf-8")
-    monkeypatch.setattr(command, "PARTS", {"first": find, "second": fail, "bank": bank.run})
+    file.write_text(json.dumps(record), encoding="utf-8")
+    monkeypatch.setattr(command, "PARTS", {"first": find, "second": fail, "bank": fail})
     assert command.measure("first", Setting(), tmp_path)
     before = file.read_text(encoding="utf-8")
     found = json.loads(before)
-    assert list(found) == ["first", "bank"]
-    assert {"date", "machine", "versions", "minutes", "reference"} < found["first"].keys()
+    assert list(found) == ["first", "bank", "verdict"]
+    assert PROVENANCE.keys() < found["first"].keys()
     assert found["bank"] == record["bank"]
     assert not command.measure("second", Setting(), tmp_path)
     assert file.read_text(encoding="utf-8") == before
@@ -212,18 +227,161 @@ def test_a_trial_does_not_get_on_record(monkeypatch: pytest.MonkeyPatch) -> None
         command.main()
 
 
-@pytest.mark.parametrize("load", [bank.load, adult.load, sdnist.load], ids=["bank", "adult", "sdnist"])
-def test_public_bins_hold_the_data(load: Any) -> None:
+def two_columns(n: int = 4_000) -> pd.DataFrame:
+    a = np.random.default_rng(11).integers(0, 3, n)
+    return pd.DataFrame({"a": a, "b": np.where(a == 2, "yes", "no")})
+
+
+def test_scores_on_bins_by_hand() -> None:
+    frame = two_columns()
+    book = codebook(frame, {})
+    assert set(on_bins(frame, frame[::-1], book).values()) == {1000.0}
+    loose = frame.assign(b=frame["b"].sample(frac=1, random_state=0).to_numpy())
+    found = on_bins(frame, loose, book)
+    assert found["margins"] == 1000.0
+    assert found["pairs"] < 800  # control: the dependence is gone; 4/9 of the rows are in cells that were empty
+    merged = frame.assign(b="(other)")
+    assert on_bins(frame, merged, book)["margins"] == 500.0  # a label that is not in the codebook has its own cell
+
+
+def test_label_margins_are_those_of_the_text() -> None:
+    frame = two_columns()
+    assert label_margins(frame, frame.assign(a=0), ["b"]) == 0.0
+    no = float((frame["b"] == "no").mean())
+    assert label_margins(frame, frame.assign(b="no"), ["b"]) == pytest.approx(1 - no)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-9), (0.1, 1e-6), (4.0, 1e-3)])
+def test_rho_gives_epsilon_and_delta_and_no_larger_one_does(epsilon: float, delta: float) -> None:
+    def exact(r: float) -> float:
+        """The δ of the Gaussian mechanism with sensitivity 1 and ρ-zCDP (Balle, Wang 2018, Theorem 8)."""
+        sigma = (2 * r) ** -0.5
+        above, below = 0.5 / sigma - epsilon * sigma, -0.5 / sigma - epsilon * sigma
+        return float(norm.cdf(above) - math.exp(epsilon) * norm.cdf(below))
+
+    found = histograms.rho(epsilon, delta)
+    assert exact(found) <= delta
+    assert exact(2 * found) > delta  # control
+    orders = np.linspace(1.001, 2_000, 400_000)
+    logs = (orders - 1) * (orders * found - epsilon) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
+    assert math.exp(logs.min()) == pytest.approx(delta, rel=1e-2)
+
+
+def test_projected_counts_are_the_nearest() -> None:
+    rng = np.random.default_rng(12)
+    counts = rng.normal(10, 20, 30)
+    found = histograms.project(counts, 300.0)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(300)
+    others = 300 * rng.dirichlet(np.ones(30), 1_000)
+    assert np.linalg.norm(found - counts) < np.linalg.norm(others - counts, axis=1).min()
+    clipped = np.maximum(counts, 0)
+    assert np.linalg.norm(clipped * 300 / clipped.sum() - counts) > np.linalg.norm(found - counts)  # control
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_noisy_histograms_keep_margins_and_nothing_else(delta: float) -> None:
+    frame = two_columns()
+    book, n, alarm = codebook(frame, {}), len(frame), 1e-6
+    made = histograms.synthesize(frame, book, 1.0, delta, 0)
+    assert list(made.dtypes) == list(frame.dtypes)
+    # sampling by McDiarmid around the multinomial's expectation; noise: the largest of 5 draws of the wider law
+    noise = math.log(5 / alarm) * 2 / 0.4 if delta == 0 else math.sqrt(2 * math.log(10 / alarm) / (0.4 * 0.0149))
+    bound = 1000 * (math.sqrt(3 / n) / 2 + math.sqrt(math.log(1 / alarm) / (2 * n)) + 3 * noise / n)
+    assert on_bins(frame, made, book)["margins"] > 1000 - bound
+    assert on_bins(frame, made.assign(a=0), book)["margins"] < 1000 - bound  # control
+    assert on_bins(frame, made, book)["pairs"] < 800
+
+
+def test_findings_that_cannot_be_had_are_left_out() -> None:
+    frame = pd.DataFrame(
+        {"age": [20, 40], "sex": [0, 1], "educ": [1, 2], "race": [1, 1], "income": [0.0, 9.0], "married": [0, 0]}
+    )
+    found = findings.found("pums", frame)
+    assert found["share of sex = 1"] == 0.5
+    assert found["income of sex 0 less that of sex 1"] == -9.0
+    assert "mean age of the married" not in found
+    labels = pd.Series(["a", "b", "a", "c"])
+    assert findings.cramers_v(labels, labels) == pytest.approx(1.0)
+    assert findings.cramers_v(pd.Series(["a", "a", "b", "b"]), pd.Series(["x", "y", "x", "y"])) == 0.0  # control
+
+
+def test_the_verdict_names_what_is_met_and_who_is_ahead() -> None:
+    ours = {"k-marginal": [860.0, 854.0], "label margins": [0.02], "seconds": [2.0]}
+    theirs = {"k-marginal": [850.0], "label margins": [0.01], "seconds": [200.0]}
+    late: dict[str, Any] = {"seconds": [], "limit": 3600.0}
+    record = {
+        "national": {"methods": {targets.DECLARED: ours}},
+        "edges": {"tables": {"500 rows": {"distance": 0.5}}},
+        "peers": {"tables": {"national": {"OpenDP MST": theirs, "OpenDP AIM": late}}},
+    }
+    said = verdict(record)
+    by_name = {(one["table"], one["setting"], one["score"]): one for one in said["targets"]}
+    assert by_name["national", targets.DECLARED, "k-marginal"]["met"]
+    assert not by_name["edges", "500 rows", "distance"]["met"]
+    assert "met" not in by_name["adult", targets.DEFAULT, "pairs"]  # not measured
+    ahead = {(one["rival"], one["score"]): one["ahead"] for one in said["peers"]}
+    assert ahead["OpenDP MST", "k-marginal"]
+    assert not ahead["OpenDP MST", "label margins"]  # less is better
+    assert [one["times"] for one in said["peers"] if one["score"] == "seconds"] == [100.0, 1800.0]
+
+
+def test_runs_of_peers_are_read_from_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = two_columns(100)
+    table = Table("toy", "Two columns", lambda: frame, {})
+    monkeypatch.setattr(rivals, "TABLES", {"pums": table})
+    monkeypatch.setattr(rivals, "RUNS", {"MST": {"pums": 2}, "AIM": {"pums": 2}})
+    monkeypatch.setattr(rivals, "PYTHON", tmp_path / "absent")
+    note = {"seconds": 3.0, "wall": 5.0, "date": "2026-01-01", "versions": {"opendp": "0"}}
+    for number in range(2):
+        one = rivals.Run("pums", "MST", "delta", number)
+        frame.to_parquet(one.file(tmp_path, "parquet"))
+        one.file(tmp_path, "json").write_text(json.dumps(note), encoding="utf-8")
+    rivals.Run("pums", "AIM", "pure", 0).file(tmp_path, "json").write_text('{"limit": 3600.0}', encoding="utf-8")
+    found = rivals.run(Setting(), tmp_path)
+    assert found["date"] == "2026-01-01"
+    assert found["tables"]["pums"].keys() == {"OpenDP MST", "OpenDP AIM, delta=0"}
+    assert found["tables"]["pums"]["OpenDP MST"]["seconds"] == [3.0, 3.0]
+    assert found["tables"]["pums"]["OpenDP MST"]["pairs"] == [1000.0, 1000.0]
+    assert found["tables"]["pums"]["OpenDP AIM, delta=0"]["limit"] == 3600.0
+
+
+def test_a_line_of_scores_says_what_is_met() -> None:
+    line = scores.line("bank", targets.DEFAULT, {"KL": [0.004, 0.005], "seconds": [2.0]})
+    assert "KL 0.0045 [<= 0.005 met]" in line
+    assert "seconds 2.00 [<= 1 NOT MET]" in line
+
+
+def test_every_setting_is_released_and_scored() -> None:
+    frame = two_columns(400).assign(c=lambda f: f["a"].astype(float))
+    table = Table("toy", "Three columns", lambda: frame, {}, target="b")
+    found = settings.run(table, Setting(at_most=1))
+    assert not any("failed" in method for method in found["methods"].values())
+    assert {"default", 'default, target="b"', *targets.HISTOGRAMS, *targets.HISTOGRAMS.values()} < found[
+        "methods"
+    ].keys()
+    assert found["methods"][settings.AGAIN]["margins"][0] > 900
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_public_bins_and_declared_ranges_hold_the_data(name: str) -> None:
+    table = TABLES[name]
     try:
-        frame = load()
+        frame = table.frame
     except (InputError, KeyError):
         pytest.skip("the data set is not there; see research.data")
-    module = {bank.load: bank, adult.load: adult, sdnist.load: sdnist}[load]
-    for name, bins in module.BINS.items():
-        numbers = pd.to_numeric(frame[name], errors="coerce").dropna()
+    for column, bins in table.bins.items():
+        numbers = pd.to_numeric(frame[column], errors="coerce").dropna()
         assert bins.edges[0] <= numbers.min()
         assert numbers.max() < bins.edges[-1]
         assert (bins.null is not None) == (len(numbers) < len(frame))
+    kind: Any
+    for column, kind in table.ranges.items():
+        numbers = frame[column].dropna()
+        if isinstance(kind, dipriv.Discrete):
+            assert numbers.isin(kind.levels or ()).all()
+        else:
+            assert kind.lower <= numbers.min() <= numbers.max() <= kind.upper
 
 
 def test_a_private_release_shows_no_more_of_its_people_than_of_others() -> None:

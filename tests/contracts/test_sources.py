@@ -6,6 +6,7 @@ A new source is one more entry in `CASES`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from scipy import stats
 import dipriv
 from dipriv._tables import frames
 from dipriv._tables.frames import Table
+from dipriv._tables.value_counts import RunningCounts, count_values
 from dipriv.errors import SourceChangedError
 from dipriv.guarantee import Assumption, AssumptionKind
 from dipriv.references import Known
@@ -31,7 +33,7 @@ from dipriv.sources._blocks import block_digest, cut
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import Split
 from dipriv.sources.in_memory import TableSource
-from dipriv.sources.protocol import Rows, Scan
+from dipriv.sources.protocol import CountedTables, Rows, Scan
 from tests import spark_support
 from tests.support import bits
 
@@ -182,10 +184,11 @@ def opened(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return CASES[name].open(tmp_path)
 
 
-def scanned(name: str, opened: Any) -> tuple[Rows[Any], Rows[Any]]:
+def scanned(name: str, opened: Any, labels_of: tuple[str, ...] = ()) -> tuple[Rows[Any], Rows[Any]]:
     """The rows after the first pass: of the source, and of its twin in memory."""
     case = CASES[name]
-    request = Scan(case.privatized, keys=(case.unit,))
+    labels_of = tuple(column for column in labels_of if column in case.privatized)
+    request = Scan(case.privatized, keys=(case.unit,), labels_of=labels_of)
     return open_source(opened).scan(request), TableSource.open(case.twin).scan(request)
 
 
@@ -255,16 +258,24 @@ def test_the_same_rows_are_selected_counted_and_gathered(name: str, selected: st
 
 
 @every_source
-@pytest.mark.parametrize("selected", ["all rows", "hold-out"])
-def test_labels_are_those_of_the_table_in_memory(name: str, selected: str, opened: Any) -> None:
-    texts = [column for column in CASES[name].privatized if column == "city"]
+@every_selection
+def test_values_are_counted_as_in_plain_python(name: str, selected: str, opened: Any) -> None:
+    case = CASES[name]
     split, unit = choose(name, selected)
-    rows, memory = scanned(name, opened)
-    found, expected = (each.countable(each.select(split, unit, None, bits(5))).labels(texts) for each in (rows, memory))
-    assert {key: value.to_pylist() for key, value in found.items()} == {
-        key: value.to_pylist() for key, value in expected.items()
-    }
-    assert all(len(value) == 3 for value in found.values())
+    rows, memory = scanned(name, opened, labels_of=("city",))
+    found, expected = (each.select(split, unit, None, bits(5)) for each in (rows, memory))
+    table = frames.read(case.twin)
+    side = expected.released_rows(table, 0) if split is None else expected.reference_rows(table, 0)
+    some = case.table if side is None else case.table.filter(pa.array(side))
+    counts = rows.countable(found).value_counts(case.privatized)
+    frequent = rows.countable(found).value_counts(case.privatized, at_least=20)
+    assert list(counts) == list(case.privatized)
+    for column in case.privatized:
+        plain = sorted(Counter(some[column].to_pylist()).items())
+        assert list(zip(counts[column].values.to_pylist(), counts[column].counts.tolist(), strict=True)) == plain
+        assert counts[column].counts.dtype == np.int64
+        assert frequent[column].values.to_pylist() == [value for value, times in plain if times >= 20]
+        assert 0 < len(frequent[column]) < len(counts[column]) or column in ("age", "city", "x1")
     rows.close()
 
 
@@ -349,6 +360,48 @@ def test_changed_rows_are_not_learned_from(name: str, opened: Any, tmp_path: Pat
     with pytest.raises(SourceChangedError, match="changed"):
         rows.select(SPLIT, None, None, bits(5))
     rows.close()
+
+
+ODD: dict[str, tuple[pa.Array, list[tuple[Any, int]]]] = {
+    "reals": (
+        pa.array([0.0, -0.0, np.inf, np.inf, -np.inf, np.nan, None, 1.5], from_pandas=False),
+        [(-np.finfo(np.float64).max, 1), (0.0, 2), (1.5, 1), (np.finfo(np.float64).max, 2)],
+    ),
+    "halves": (pa.array(np.array([0.5, np.inf, np.nan, 0.5], np.float16)), [(0.5, 2), (np.finfo(np.float32).max, 1)]),
+    "large whole numbers": (pa.array([2**63 + 1, 2**63, 2**63], pa.uint64()), [(2**63, 2), (2**63 + 1, 1)]),
+    "days": (pa.array([1, 0, None, 1], pa.date32()), [(0, 1), (1, 2)]),
+    "booleans": (pa.array([True, False, None, True]), [(0, 1), (1, 2)]),
+    "texts": (pa.array(["b", "", None, "b", "Ärger"]), [("", 1), ("b", 2), ("Ärger", 1)]),
+    "views": (pa.array(["b", "a", None, "b"], pa.string_view()), [("a", 1), ("b", 2)]),
+    "nothing": (pa.array([None, None], pa.string()), []),
+    "labels": (
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None, 3, 3]), pa.array(["b", "a", "unused but once", None])),
+        [("a", 1), ("b", 1), ("unused but once", 1)],
+    ),
+    "a label twice": (pa.DictionaryArray.from_arrays(pa.array([0, 1, 1]), pa.array(["b", "b", "c"])), [("b", 3)]),
+    "labels of numbers": (pa.DictionaryArray.from_arrays(pa.array([1, 0, 0]), pa.array([7, 3])), [(3, 1), (7, 2)]),
+}
+
+
+@pytest.mark.parametrize("of", ODD)
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_odd_values_are_counted_as_their_cells_are_read(of: str, size: int) -> None:
+    array, expected = ODD[of]
+    table = pa.table({"x": array})
+    blocks = [frames.read(table.slice(start, size)).clip_infinities() for start in range(0, len(array), size)]
+    found = CountedTables(len(array), lambda: blocks).value_counts(["x"])["x"]
+    assert list(zip(found.values.to_pylist(), found.counts.tolist(), strict=True)) == expected
+    assert repr(found) == "ValueCounts()"
+
+
+def test_memory_for_counts_is_bounded_by_the_distinct_values() -> None:
+    """2,000 blocks of 50 values each, of which 1,000 are distinct: parts are added up on the way."""
+    rng, running, waiting = np.random.default_rng(1), RunningCounts(), []
+    for _ in range(2000):
+        running.add(count_values(frames.read(pa.table({"x": rng.integers(0, 1000, 50)})), ["x"]))
+        waiting.append(sum(len(part["x"]) for part in running._parts))
+    assert max(waiting) <= 3 * 1000
+    assert running.total()["x"].counts.sum() == 2000 * 50
 
 
 # ---- digests of blocks ----

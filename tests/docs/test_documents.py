@@ -110,4 +110,4 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
             [sys.executable, *arguments], cwd=tmp_path, env=CLONE, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, (command, done.stderr)
-    assert "ε spent: 1.5; 0.5 of 2 left" in done.stdout
+    assert "ε spent 1.5, 0.5 of 2 left; δ spent " in done.stdout

@@ -102,7 +102,7 @@ def _private() -> dict[str, Case]:
         "private, target": partial(privatize, FEW, 1.0, reference=Private(target="pay"), seed=6),
         "private, share": partial(privatize, FEW, 1.0, reference=Private(reference_share=0.5), seed=7),
         "private, strict with a schema": partial(
-            privatize, ASKED, 1.0, reference=Private(strict=True), schema=SCHEMA, seed=8
+            privatize, ASKED, 1.0, reference=Private(labels="declared"), schema=SCHEMA, seed=8
         ),
         "private, some declared": partial(privatize, FEW, 1.0, schema={"pay": SCHEMA["pay"]}, seed=9),
         "private, hold-out": partial(privatize, PEOPLE, 1.0, holdout=0.3, keep=["key"], seed=10),
@@ -247,7 +247,8 @@ def _files() -> dict[str, Case]:
             *one,
             "--target",
             "income",
-            "--strict",
+            "--labels",
+            "declared",
             "--schema",
             "FOLDER/schema.toml",
             "--drop",

@@ -1,4 +1,4 @@
-"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1, reference 2.
+"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2), reference 2.
 
     python -m tests.golden.make_files
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from scipy import stats
 
+from dipriv.guarantee import Guarantee, ReferenceFacts, ReferenceSource
 from tests.golden import tables
 from tests.golden.calls import (
     Categorical,
@@ -114,6 +116,16 @@ def _ledger() -> dict[str, str]:
         return again(copy)
 
 
+def make_ledger_2(path: Path) -> None:
+    """A ledger of version 2, which counts δ: three releases, and a budget of ε and δ."""
+    approximate = Guarantee(0.5, "optimal", ReferenceFacts(ReferenceSource.PRIVATE, "private", delta=1e-9), delta=1e-9)
+    with open_ledger(path) as ledger:
+        ledger.set_budget("people", 3.0, 1e-8)
+        ledger.commit(ledger.reserve("people", 0.5, approximate, output="people.csv"), 120)
+        ledger.fail(ledger.reserve("people", 0.75, approximate))
+        ledger.commit(ledger.reserve("people", 0.5, replace(approximate, delta=0.0)), 60)
+
+
 def _references() -> dict[str, Any]:
     frame = tables.people(200, 12)
     mixed, pay = frame[["age", "pay", "smokes", "city", "grade", "born"]], frame[["pay"]]
@@ -188,6 +200,7 @@ def main() -> None:
         sys.exit("The files are there. Those of an old format are never made again: see the top of make_files.py.")
     FILES.mkdir(exist_ok=True)
     _tables()
+    make_ledger_2(FILES / "ledger-2.db")
     for ending in ("toml", "json"):
         Schema(KINDS).save(FILES / f"schema.{ending}")
     expected = {"ledger": _ledger(), "references": _references(), "splits": _splits(), "notes": _notes()}

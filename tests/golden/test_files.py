@@ -6,6 +6,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ def test_the_ledger_says_what_was_spent(ledger: Path) -> None:
         "readings": (None, 0.7, None, 1),
         "visits": (None, 2.0, None, 2),
     }
+    assert {each.delta for each in records} == {0.0}  # version 1 had none
     assert [(each.epsilon, each.state, each.rows, each.output) for each in records] == [
         (0.5, "done", 120, None),
         (0.1, "done", records[1].rows, None),
@@ -54,6 +56,23 @@ def test_the_ledger_is_written_on(ledger: Path) -> None:
             book.reserve("people", 0.1, promised)
         assert book.set_budget("visits", 2.5).left == 0.5
     assert open_ledger(ledger).dataset("people").spent == 3.0
+
+
+def test_the_ledger_of_version_2_says_what_was_spent(tmp_path: Path) -> None:
+    with open_ledger(Path(shutil.copy(FILES / "ledger-2.db", tmp_path))) as book:
+        found, records = book.dataset("people"), book.records("people")
+        assert (found.budget, found.spent, found.left, found.releases) == (3.0, 1.75, 1.25, 3)
+        assert (found.delta_budget, found.delta_spent, found.delta_left) == (1e-8, 2e-9, 8e-9)
+        assert [(each.epsilon, each.delta, each.state, each.rows) for each in records] == [
+            (0.5, 1e-9, "done", 120),
+            (0.75, 1e-9, "failed", None),
+            (0.5, 0.0, "done", 60),
+        ]
+        assert [each.guarantee.delta for each in records] == [1e-9, 1e-9, 0.0]
+        with pytest.raises(BudgetError):
+            book.reserve("people", 0.5, replace(promise_in(records[0]), delta=1e-7))
+        book.reserve("people", 0.5, promise_in(records[0]))
+        assert book.dataset("people").delta_left == 7e-9
 
 
 def test_the_ledger_knows_its_tables_and_holds_out_the_same_rows(ledger: Path) -> None:

@@ -15,7 +15,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     path = tmp_path_factory.mktemp("exported") / "reference"
     found = {}
     for name, (columns, options) in FITS.items():
-        dipriv.DIP(1.0, **options).fit(PEOPLE[columns]).export_local(path)
+        dipriv.DIP(**({"epsilon": 1.0} | options)).fit(PEOPLE[columns]).export_local(path)
         found[name] = path.read_bytes()
         local.read(found[name])
     return found

@@ -24,8 +24,8 @@ PEOPLE = pd.DataFrame(
 )
 FITS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "boxes": (["age", "pay"], {"public": PEOPLE, "kernel": "laplace"}),
-    "network": (["age", "city"], {"seed": 1, "kernel": "laplace"}),
-    "joint": (["age", "city"], {"seed": 1}),
+    "network": (["age", "city"], {"epsilon": 10.0, "seed": 1, "kernel": "laplace", "labels": "public"}),  # several bins
+    "joint": (["age", "city"], {"seed": 1, "labels": "public"}),
     "labels": (["city"], {"public": PEOPLE}),
     "gamma": (["pay"], {"reference": Known(stats.gamma(2.0, scale=3.0)), "kernel": "laplace"}),
     "counts": (["age"], {"reference": Known(stats.poisson(2)), "kernel": "laplace"}),

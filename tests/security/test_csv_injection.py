@@ -77,7 +77,8 @@ def test_other_formats_are_left_alone(tmp_path: Path) -> None:
 def test_the_command_warns_of_formulas_and_escapes_them(tmp_path: Path) -> None:
     table = tmp_path / "in.csv"
     table.write_text("age,said\n" + "1,=1+1\n2,yes\n" * 200, encoding="utf-8")
-    told = ["privatize", str(table), "--epsilon", "1", "--no-ledger", "--seed", "1", "--force", "-o"]
+    told = ["privatize", str(table), "--epsilon", "1", "--no-ledger", "--seed", "1", "--labels", "public"]
+    told += ["--force", "-o"]
     done = CliRunner().invoke(app, [*told, str(tmp_path / "out.csv")])
     assert done.exit_code == 0
     assert "Column 'said'" in done.stderr

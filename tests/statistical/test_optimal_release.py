@@ -117,7 +117,7 @@ def test_rows_of_a_private_reference_stay_rows_of_it(epsilon: float) -> None:
 
     Columns by two DKW bounds; pairs by the mean products of their places among a third sample, with standard errors.
     """
-    found = dipriv.privatize(FRAME, epsilon, kernel="optimal", seed=5).secrets.mechanism
+    found = dipriv.privatize(FRAME, epsilon, kernel="optimal", reference_share=0.5, seed=5).secrets.mechanism
     assert found is not None
     mechanism = compose([column.codec for column in found.columns], found.reference, found.kernel, found.order)
     private = from_reference(found, 6)

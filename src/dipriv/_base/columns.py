@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,8 +37,6 @@ class NumericColumn:
     """The smallest and largest value of the type, where its storage could hold more."""
     n_labels: int | None = None
     """How many labels a label column has."""
-    labels: tuple[Any, ...] | None = field(repr=False, default=None)
-    """The labels as a schema holds them, where it can."""
 
 
 @dataclass(frozen=True, eq=False)

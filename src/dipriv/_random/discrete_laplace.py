@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,41 +21,21 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import Words
 from dipriv._base.jit import jit
 from dipriv._random.bits import Draws
-from dipriv._random.streams import NoiseUse
+from dipriv._random.rejection import ACCEPTED, REJECTED, accepted_draws, floor_of_scaled_log, is_below_exp, low_bits
 
 MAX_SCALE = 1 << 56
 """Beyond this |z| would not fit a 64-bit integer."""
 BAND = 2.0**-48
 """The relative error that is allowed for in double precision."""
-ACCEPTED = 0
-"""The state of a draw whose value counts."""
-REJECTED = 1
-"""The state of a draw that is to be repeated."""
-UNDECIDED = 2
-"""The state of a draw that needs further digits."""
-
-
-def low_bits(t: int) -> int:
-    """m: how many bits are `low`, so that c = t/2^m lies in [256, 512) where t allows it."""
-    return max(0, t.bit_length() - 9)
 
 
 def discrete_laplace(draws: Draws, t: int, band: float = BAND) -> NDArray[np.int64]:
     """One exact draw for each row. `band=inf` sends every draw through decimal arithmetic, with the same result."""
-    z = np.empty(draws.count, dtype=np.int64)
-    rows = np.arange(draws.count)
-    words = draws.blocks(NoiseUse.DRAW)
-    attempt = 0
-    while len(rows):
-        drawn, state = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.uint8)
-        try_draws(words, float(t), low_bits(t), band, drawn, state)
-        for row in np.flatnonzero(state == UNDECIDED):
-            drawn[row], state[row] = _decide(words[row], _more_digits(draws, int(rows[row]), attempt), t)
-        z[rows] = drawn
-        rows = rows[state == REJECTED]
-        attempt += 1
-        words = draws.blocks_again(NoiseUse.DRAW, attempt, rows)
-    return z
+    return accepted_draws(
+        draws,
+        lambda words, z, state: try_draws(words, float(t), low_bits(t), band, z, state),
+        lambda words, digits: _decide(words, digits, t),
+    )
 
 
 @jit
@@ -97,42 +76,8 @@ def _decide(words: Words, digits: Iterator[int], t: int) -> tuple[int, int]:
     m = low_bits(t)
     second = int(words[1])
     low, negative, rest = second & ((1 << m) - 1), second >> m & 1, 63 - m
-    size = (_floor_of_scaled_log(int(words[0]), t, m, digits) << m) + low
-    if not _is_below_exp(second >> (m + 1), rest, low, t, digits) or (negative and size == 0):
+    high = floor_of_scaled_log(int(words[0]), t, m, digits)
+    size = (min(high, (1 << 62) >> m) << m) + low  # far tails may be cut: post-processing
+    if not is_below_exp(second >> (m + 1), rest, low, t, digits) or (negative and size == 0):
         return 0, REJECTED
     return (-size if negative else size), ACCEPTED
-
-
-def _floor_of_scaled_log(u: int, t: int, m: int, digits: Iterator[int]) -> int:
-    """floor(-ln(U) t/2^m) for U in [u, u+1)/2^64 and further digits."""
-    length = 64
-    while True:
-        with localcontext(prec=60 + length):
-            margin = Decimal(10) ** -(20 + length // 2)  # decimal's ln is correctly rounded: this is ample
-            ends = [-(Decimal(end) / (1 << length)).ln() * t / (1 << m) for end in (u + 1, u) if end]
-            if u and math.floor(ends[0] - margin) == math.floor(ends[1] + margin):
-                return min(math.floor(ends[0]), (1 << 62) >> m)  # far tails may be cut: post-processing
-        u, length = u << 64 | next(digits), length + 64
-
-
-def _is_below_exp(coin: int, length: int, low: int, t: int, digits: Iterator[int]) -> bool:
-    """Whether the coin's binary fraction of `length` and further digits lies below exp(-low/t)."""
-    while low:
-        with localcontext(prec=60 + length):
-            threshold = (Decimal(-low) / t).exp() * (1 << length)
-            margin = Decimal(10) ** -20
-            if coin + 1 <= threshold - margin:
-                return True
-            if coin >= threshold + margin:
-                return False
-        coin, length = coin << 64 | next(digits), length + 64
-    return True
-
-
-def _more_digits(draws: Draws, row: int, attempt: int) -> Iterator[int]:
-    """Further random words for one draw, from a use of their own."""
-    number = 0
-    while True:
-        words = draws.blocks_again(NoiseUse.FURTHER_DIGITS, attempt << 8 | number, np.array([row]))
-        yield from (int(word) for word in words[0])
-        number += 1

@@ -61,9 +61,10 @@ class NoiseUse(IntEnum):
     """
 
     DRAW = 0
-    """The random words that decide nearly all draws: `discrete_laplace`, `Transition`, low bits of `JointKernel`."""
+    """The random words that decide nearly all draws: `discrete_laplace`, `discrete_gaussian`, `Transition`, low bits of
+    `JointKernel`."""
     FURTHER_DIGITS = 1
-    """Digits for draws that these words leave undecided: `discrete_laplace`, `Transition`."""
+    """Digits for draws that these words leave undecided: `discrete_laplace`, `discrete_gaussian`, `Transition`."""
     PLACE_IN_BIN = 2
     """The place inside the bin that comes out: `ColumnsKernel`."""
 

@@ -17,6 +17,8 @@ from dipriv.errors import InputError, SchemaError
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
 _MAX_DIGITS = 38
+OTHER = "(other)"
+"""The label that stands for all labels of a column that are not listed."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The years 1 to 9999, in days since 1970: what the calendars of most programs hold."""
 
@@ -118,14 +120,21 @@ def odd_numbers(values: NDArray[Any]) -> tuple[bool, bool]:
 def distinct_labels(array: pa.Array) -> pa.Array:
     """The sorted distinct labels of a column, nulls left out."""
     if pt.is_dictionary(array.type):  # those that are used, each once
-        array = _decoded(array.dictionary).take(pc.drop_null(pc.unique(array.indices)))
-    distinct = pc.drop_null(pc.unique(_decoded(array)))
+        array = decoded(array.dictionary).take(pc.drop_null(pc.unique(array.indices)))
+    distinct = pc.drop_null(pc.unique(decoded(array)))
     return distinct.take(pc.sort_indices(distinct))
+
+
+def place_of_others(labels: pa.Array) -> int:
+    """The position of the label that stands for all that are not listed, `OTHER` or a null; -1 where there is none."""
+    if labels[:1].null_count:
+        return 0
+    return int(pc.index(labels, pa.scalar(OTHER, labels.type)).as_py()) if _is_text(labels.type) else -1
 
 
 def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
     """The position of each row's group in `labels`; -1 for rows whose group is not there."""
-    found = pc.index_in(_decoded(array).cast(labels.type), value_set=labels)
+    found = pc.index_in(decoded(array).cast(labels.type), value_set=labels)
     codes: NDArray[np.intp] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
     return codes
 
@@ -176,17 +185,23 @@ def _numbers(array: pa.Array) -> NDArray[Any]:
 def _codes(array: pa.Array, labels: pa.Array) -> NDArray[np.int32]:
     if pt.is_dictionary(array.type):
         places = np.append(_codes(array.dictionary, labels), np.int32(-1))
-        indices: NDArray[Any] = array.indices.fill_null(len(places) - 1).to_numpy(zero_copy_only=False)
+        numbers = array.indices.cast(pa.int64()).fill_null(len(places) - 1) if array.null_count else array.indices
+        indices: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
         return np.asarray(places[indices], dtype=np.int32)
     found = pc.index_in(array.cast(labels.type), value_set=labels)
-    codes: NDArray[np.int32] = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    codes: NDArray[np.int32] = found.fill_null(place_of_others(labels)).to_numpy(zero_copy_only=False).astype(np.int32)
     return codes
 
 
 def _labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    if labels[:1].null_count:
+        codes, labels = pc.if_else(pc.equal(codes, 0), None, pc.subtract(codes, 1)), labels[1:]
     if not len(labels):
         return pa.nulls(len(codes), arrow_type)
     if pt.is_dictionary(arrow_type):
+        room = int(np.iinfo(arrow_type.index_type.to_pandas_dtype()).max) + 1
+        if len(labels) > room:  # one too many: all labels that the type has room for, and the one for others
+            codes, labels = pc.if_else(pc.less(codes, room), codes, place_of_others(labels)), labels[:room]
         typed = labels.cast(arrow_type.value_type)
         indices = codes.cast(arrow_type.index_type)
         return pa.DictionaryArray.from_arrays(indices, typed, ordered=arrow_type.ordered)
@@ -248,8 +263,8 @@ def _decimals(values: NDArray[Any], nulls: NDArray[np.bool_] | None, arrow_type:
     return pa.Array.from_buffers(wide, len(values), [valid, data]).cast(arrow_type)
 
 
-def _decoded(array: pa.Array) -> pa.Array:
+def decoded(array: pa.Array) -> pa.Array:
     """Labels of a dictionary written out, and views as the text that Arrow's functions take."""
     if not pt.is_dictionary(array.type):
         return array.cast(pa.large_string()) if pt.is_string_view(array.type) else array
-    return pa.DictionaryArray.from_arrays(array.indices, _decoded(array.dictionary)).dictionary_decode()
+    return pa.DictionaryArray.from_arrays(array.indices, decoded(array.dictionary)).dictionary_decode()

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from dipriv._base.columns import NULL, ColumnValues, cast
 from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
-from dipriv._tables.arrow import distinct_labels, meaning
-from dipriv._tables.frames import Column, Table
+from dipriv._tables.arrow import OTHER, distinct_labels, meaning, place_of_others
+from dipriv._tables.frames import Column, Table, contains_text
 from dipriv.codecs import Codec
 from dipriv.codecs.fit import fit_codec, infer_kind
 from dipriv.errors import InputError, ReferenceDataError, SchemaError
@@ -43,13 +44,14 @@ class FittedColumn:
     def _are_labels(self, labels: pa.Array) -> bool:
         """Labels of the column's type, all different, and the codec gives no number beyond them."""
         arrow_type, levels = self.facts.arrow_type, getattr(self.codec, "levels", None)
-        if levels is None or labels.null_count:
+        if levels is None or labels[1:].null_count:
             return False
         is_text = meaning(arrow_type) == "text"
         if not (meaning(labels.type) == "text" if is_text else labels.type == arrow_type.value_type):
             return False
         index = arrow_type.index_type.to_pandas_dtype() if pt.is_dictionary(arrow_type) else np.int32
-        distinct = len(labels.unique()) == len(labels) <= int(np.iinfo(index).max) + 1
+        room = int(np.iinfo(index).max) + 1 + (place_of_others(labels) == 0)
+        distinct = len(labels.unique()) == len(labels) <= room
         return distinct and int(levels[0]) >= 0 and int(levels[-1]) < max(1, len(labels))
 
     @property
@@ -70,19 +72,13 @@ class FittedColumn:
         return ColumnValues(cast(cells.values, self.facts.storage.dtype), cells.missing)
 
     def check(self, table: Table) -> None:
-        """Rows to release must have the column with the same type, categories and room for nulls."""
+        """Rows to release must have the column with the same type and room for nulls."""
         if self.name not in table.names:
             raise ReferenceDataError(
                 f"column {self.name!r} of the reference is not in the table.", "Release tables with the same columns."
             )
         found = table.column(self.name)
         _check_same_type(self.facts, found)
-        labels = found.labels
-        if self.labels is not None and labels is not None and set(self.labels.to_pylist()) - set(labels.to_pylist()):
-            raise ReferenceDataError(
-                f"column {self.name!r}: reference rows have labels that are not among its {len(labels)} categories.",
-                "Add these categories to the column, or leave such rows out of the reference.",
-            )
         if NULL in getattr(self.codec, "missing", ()) and not found.nullable:
             raise ReferenceDataError(
                 f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
@@ -120,7 +116,7 @@ def infer(table: Table, names: Sequence[str]) -> Schema:
     for name in names:
         column = table.column(name)
         labels = _labels_of(column, None, table)
-        kinds[name] = _with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), labels)
+        kinds[name] = with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), labels)
     return Schema(kinds)
 
 
@@ -136,7 +132,9 @@ def refuse_nulls(columns: Sequence[tuple[str, ColumnValues]]) -> None:
 
 def _of_distribution(column: Column, kind: Kind) -> FittedColumn:
     """A column whose distribution is given: nothing of it is read from rows."""
-    return FittedColumn(column, kind, None, fit_codec(column.name, kind, column.storage, None, None))
+    return FittedColumn(
+        column.without_categories(), kind, None, fit_codec(column.name, kind, column.storage, None, None)
+    )
 
 
 def _fit_column(column: Column, declared: Kind | None, reference: Table | None) -> FittedColumn:
@@ -154,7 +152,7 @@ def _fit_column(column: Column, declared: Kind | None, reference: Table | None) 
         )
     kind = declared or infer_kind(column.storage, seen)
     codec = fit_codec(column.name, kind, column.storage, count, seen)
-    return FittedColumn(column, _with_levels(kind, labels), labels, codec)
+    return FittedColumn(column.without_categories(), with_levels(kind, labels), labels, codec)
 
 
 def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Array | None:
@@ -166,41 +164,58 @@ def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Ar
     if column.storage.family != "label":
         return None
     labels = declared_labels(column, declared)
-    if labels is None or column.labels is None:
-        return distinct_labels(reference.array(column.name)) if labels is None else labels
-    seen = distinct_labels(reference.array(column.name))
-    if not set(seen.to_pylist()) <= set(labels.to_pylist()):
-        raise SchemaError(
-            f"column {column.name!r}: reference rows hold labels outside its {len(labels)} levels.",
-            "Complete the levels, or correct the rows.",
-        )
-    return labels.filter(pc.is_in(labels, value_set=seen.cast(labels.type)))
+    if labels is None:
+        labels = distinct_labels(reference.array(column.name))
+        labels = labels.take(pa.array(order_in_type(column, labels)))
+    return labels
+
+
+def order_in_type(column: Column, labels: pa.Array) -> NDArray[np.intp]:
+    """The order in which the column's type lists these labels, those that it does not list first."""
+    if column.labels is None:
+        return np.arange(len(labels))
+    places = pc.index_in(labels.cast(column.labels.type), value_set=column.labels).fill_null(-1)
+    return np.argsort(places.to_numpy(), kind="stable")
 
 
 def declared_labels(column: Column, declared: Kind | None) -> pa.Array | None:
-    """The labels that the type of a label column or the schema lists; None where neither does."""
+    """The labels that the schema lists, None where it does not; categories of a type come from rows."""
     levels = declared.levels if isinstance(declared, Categorical) else None
-    if column.labels is not None:
-        if levels is not None and levels != column.label_values:
-            raise SchemaError(
-                f"column {column.name!r} is declared with {len(levels)} levels that differ from the "
-                f"{len(column.labels)} categories of its type.",
-                "Leave the levels out, or change the column's categories.",
-            )
-        return column.labels
     if levels is None:
         return None
-    if not all(isinstance(level, str) for level in levels):
-        raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
-    return pa.array(levels, pa.large_string())
+    if contains_text(column):
+        if not all(isinstance(level, str) for level in levels):
+            raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
+        return pa.array(levels, pa.large_string())
+    try:
+        stored = pa.array(levels, column.arrow_type.value_type)
+        same = stored.to_pylist() == list(levels)
+    except (pa.ArrowException, OverflowError):
+        same = False
+    if not same:
+        raise SchemaError(
+            f"column {column.name!r}: some declared levels cannot be stored as {column.storage.label}.",
+            "Correct the levels.",
+        )
+    return stored
 
 
-def _with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
+def label_of_others(column: Column) -> pa.Array:
+    """The label that stands for all that are not listed: `OTHER`, or a null in a column whose labels are not text."""
+    if not contains_text(column):
+        return pa.nulls(1, column.arrow_type.value_type)
+    text = column.label_values is None or all(isinstance(value, str) for value in column.label_values)
+    return pa.array([OTHER if text else None], pa.large_string())
+
+
+def with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
     """The kind with its labels written out, where a schema can hold them."""
     if not isinstance(kind, Categorical) or labels is None:
         return kind
-    levels = tuple(labels.to_pylist())
-    return replace(kind, levels=levels) if all(isinstance(level, str | int | float) for level in levels) else kind
+    try:
+        return replace(kind, levels=tuple(labels.drop_null().to_pylist()))
+    except SchemaError:  # no label, or values that no schema holds: intervals, dates
+        return kind
 
 
 def _check_reference(columns: Sequence[Column], reference: Table) -> None:

@@ -43,16 +43,23 @@ class Column:
 
     def numeric(self, labels: pa.Array | None) -> NumericColumn:
         """The same facts without Arrow, where cells are positions in `labels` (None for columns without labels)."""
-        listed = () if labels is None else tuple(labels.to_pylist())
-        plain = listed if listed and all(isinstance(label, str | int | float) for label in listed) else None
         n_labels = None if labels is None else len(labels)
-        return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels, plain)
+        return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels)
+
+    def without_categories(self) -> Column:
+        """The same facts without the categories that the type lists, which come from rows."""
+        return replace(self, labels=None, label_values=None)
 
     def check_invariants(self) -> None:
         """Of a column in an exported reference, which carries no labels of the table that it was fitted with."""
         require(self.labels is None and self.label_values is None, self, "an exported column has no labels of a table")
         require(len(self.name) <= MAX_NAME, self, "the name is not longer than 65,536 characters")
         require(self.storage == storage_of(self.name, self.arrow_type), self, "the storage is that of the type")
+
+
+def contains_text(column: Column) -> bool:
+    """Whether the cells are text, plain or as the labels of a dictionary."""
+    return column.storage.label in ("text", "labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +220,8 @@ class Table:
         if self.backend == "polars":
             import polars as pl
 
-            return pl.Series(name, pl.from_arrow(array)).cast(native.dtype)
+            listed = pl.Enum(labels.to_pylist()) if labels is not None and _is_enum(native.dtype) else native.dtype
+            return pl.Series(name, pl.from_arrow(array)).cast(listed)
         return array
 
 
@@ -281,7 +289,8 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
         codes = series.cat.codes.to_numpy().astype(np.int32)
         values = tuple(series.dtype.categories.tolist())
         labels = _labels(values)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels), labels, values
+        indices = pa.array(codes, mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, labels, ordered=series.dtype.ordered), labels, values
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "f":
         return _arrow(name, str(series.dtype), lambda: pa.array(series.to_numpy(), from_pandas=False)), None, None
     array = _arrow(name, str(series.dtype), lambda: pa.Array.from_pandas(series))
@@ -338,11 +347,10 @@ def _build_pandas(cells: ColumnValues, labels: pa.Array | None, series: Any, arr
 
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype) and labels is not None:
-        places = pc.index_in(labels, value_set=_labels(tuple(dtype.categories.tolist()))).to_numpy()
-        codes = places[cells.values] if len(places) else np.full(len(cells), -1)
-        return pd.Categorical.from_codes(
-            codes if cells.missing is None else np.where(cells.missing == PRESENT, codes, -1), dtype=dtype
-        )
+        none = labels[:1].null_count  # a first label that is null stands for labels that are not listed
+        codes = cells.values - none if len(labels) else np.full(len(cells), -1)
+        codes = codes if cells.missing is None else np.where(cells.missing == PRESENT, codes, -1)
+        return pd.Categorical.from_codes(codes, _categories(labels[none:], dtype), ordered=dtype.ordered)
     array = cells_to_arrow(cells, labels, arrow_type)
     if isinstance(dtype, np.dtype):
         if dtype.kind in "iufbmM":
@@ -350,6 +358,24 @@ def _build_pandas(cells: ColumnValues, labels: pa.Array | None, series: Any, arr
         # whether None, NaN or NA marked what was missing is a fact about private cells: it is None for all
         return np.array([*array.to_pylist(), None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
     return dtype.__from_arrow__(pa.chunked_array([array]))
+
+
+def _categories(labels: pa.Array, dtype: Any) -> Any:
+    """Labels as categories of pandas, in their order and, if that is possible, of the type that the dtype's have."""
+    import pandas as pd
+
+    listed = _labels(tuple(dtype.categories.tolist()))
+    places = pc.index_in(labels.cast(listed.type), value_set=listed)
+    if not places.null_count:
+        return dtype.categories.take(places.to_numpy())
+    values = [
+        label if place is None else dtype.categories[place]
+        for label, place in zip(labels.to_pylist(), places.to_pylist(), strict=True)
+    ]
+    try:
+        return pd.Index(values, dtype=dtype.categories.dtype)
+    except (TypeError, ValueError):
+        return pd.Index(values, dtype=object)
 
 
 def _numpy_values(cells: ColumnValues, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from dipriv._tables.frames import Column, Table
+from dipriv._tables.frames import Column, Table, contains_text
+from dipriv._tables.value_counts import count_values
 from dipriv.codecs.fit import MAX_LEVELS, ROWS_PER_LEVEL, SAMPLE
 from dipriv.errors import SchemaError
 from dipriv.schema import Categorical, Discrete, Kind, Schema
@@ -59,21 +59,9 @@ class Counts:
 
 def count(table: Table, column: Column) -> Counts:
     """Count the values of a column's selected rows; text as text, in every storage, other types as numbers."""
-    if column.storage.family == "label":
-        array = table.array(column.name)
-        if pt.is_dictionary(array.type):
-            labels = array.dictionary.cast(pa.large_string()) if contains_text(column) else array.dictionary
-            array = pa.DictionaryArray.from_arrays(array.indices, labels).dictionary_decode()
-        array = (array.cast(pa.large_string()) if contains_text(column) else array).drop_null()
-    else:
-        array = pa.array(table.cells(column.name).present + 0)  # -0.0 becomes 0.0
-    found = pc.value_counts(array)
-    return Counts(found.field("values"), found.field("counts").to_numpy(), len(array))
-
-
-def contains_text(column: Column) -> bool:
-    """Whether the cells are text, plain or as the labels of a dictionary."""
-    return column.storage.label in ("text", "labels")
+    found = count_values(table, [column.name])[column.name]
+    values = found.values.cast(pa.large_string()) if contains_text(column) else found.values
+    return Counts(values, found.counts, int(found.counts.sum()))
 
 
 def free_text(table: Table, name: str) -> bool:

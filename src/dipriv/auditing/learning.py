@@ -29,8 +29,8 @@ from dipriv.auditing.results import Bound, Exact
 from dipriv.errors import InputError
 from dipriv.schema import Schema
 
-MAX_ROWS = 500
-"""The largest table that is fitted repeatedly."""
+MAX_ROWS = 2000
+"""The largest table that is fitted repeatedly: with fewer rows labels would be below their thresholds."""
 N_PROBES = 16
 """Rows of the table among the probes."""
 MAX_FITS = 120
@@ -59,7 +59,7 @@ def audit_independence(release: ReleaseProcedure, table: pa.Table, epsilon: floa
         low, before = table, first
     changed = _replaced(low, names, first.row_positions, ends_of, rng)
     after = release(changed, seed)
-    probes = pa.concat_tables([_sample(table, rng), _sample(changed, rng)])
+    probes = pa.concat_tables([sample_rows(table, rng), sample_rows(changed, rng)])
     same = (
         np.array_equal(before.row_positions, after.row_positions)
         and _schema(before) == _schema(after)
@@ -73,18 +73,19 @@ def audit_learning(
     table: pa.Table,
     claimed: float,
     *,
+    delta: float = 0.0,
     confidence: float = 0.95,
     fits: int | None = None,
     rng: np.random.Generator,
     progress: Progress = no_progress,
 ) -> Bound | None:
-    """A lower bound on the ε of learning, from repeated fits under two neighbouring datasets.
+    """A lower bound on the ε of learning, at its δ, from repeated fits under two neighbouring datasets.
 
     Rows that are held out for learning must be the same ones in all fits, so `release` needs a fixed split. With
     correct noise the bound is far below ε, because fits are few. It detects missing or negligible noise. The result is
     None if every row is the only one with some label, so that none can be replaced.
     """
-    small = _sample(table, rng)
+    small = sample_rows(table, rng)
     first = release(small, int(rng.integers(MAX_SEED)))
     names, held_out = first.data.column_names, np.setdiff1d(np.arange(small.num_rows), first.row_positions)
     position = _replaceable(small, names, held_out if len(held_out) else first.row_positions)
@@ -99,7 +100,14 @@ def audit_learning(
         for dataset, ranks_of_probes in zip((d, d_prime), observed, strict=True):
             ranks_of_probes.append(_ranks(release(dataset, int(rng.integers(MAX_SEED))), probes).ravel())
         progress("refitting the reference", number + 1, count)
-    return _bound(np.stack(observed[0]), np.stack(observed[1]), claimed, confidence)
+    return _bound(np.stack(observed[0]), np.stack(observed[1]), claimed, delta, confidence)
+
+
+def sample_rows(table: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """The table, or a random sample of its rows where it is large."""
+    if table.num_rows <= MAX_ROWS:
+        return table
+    return table.take(pa.array(rng.choice(table.num_rows, MAX_ROWS, replace=False)))
 
 
 def default_fits(n_columns: int) -> int:
@@ -107,7 +115,7 @@ def default_fits(n_columns: int) -> int:
     return int(np.clip(FITS_TIMES_COLUMNS // n_columns, MIN_FITS, MAX_FITS))
 
 
-def _bound(d: FloatArray, d_prime: FloatArray, claimed: float, confidence: float) -> Bound:
+def _bound(d: FloatArray, d_prime: FloatArray, claimed: float, delta: float, confidence: float) -> Bound:
     """A score is learned from a quarter of the fits, its threshold from another; the event is counted in the rest."""
     quarter = len(d) // 4
     first, second, last = slice(quarter), slice(quarter, 2 * quarter), slice(2 * quarter, None)
@@ -121,9 +129,9 @@ def _bound(d: FloatArray, d_prime: FloatArray, claimed: float, confidence: float
                 best, event, swap = expected, found, swapped
     counted = (d_prime[last], d[last]) if swap else (d[last], d_prime[last])
     hits = [0, 0] if event is None else [event.hits(rows) for rows in counted]
-    lower = epsilon_of_draws(hits[0], len(counted[0]), hits[1], len(counted[1]), confidence)
+    lower = epsilon_of_draws(hits[0], len(counted[0]), hits[1], len(counted[1]), confidence, delta)
     words = f"ranks of fixed rows: {hits[0]} of {len(counted[0])} fits against {hits[1]} of {len(counted[1])}"
-    return Bound("what is learned from a row", claimed, lower, confidence, len(d) + len(d_prime), words)
+    return Bound("what is learned from a row", claimed, lower, confidence, len(d) + len(d_prime), words, delta)
 
 
 def _schema(released: ReleasedTable) -> Schema | None:
@@ -158,13 +166,6 @@ def _replaced(
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), table.column(name).take(pa.array(index)))
     return table
-
-
-def _sample(table: pa.Table, rng: np.random.Generator) -> pa.Table:
-    """The table, or a random sample of its rows where it is large."""
-    if table.num_rows <= MAX_ROWS:
-        return table
-    return table.take(pa.array(rng.choice(table.num_rows, MAX_ROWS, replace=False)))
 
 
 def _replaceable(table: pa.Table, names: list[str], rows: Rows) -> int | None:

@@ -1,7 +1,8 @@
 """Lower bound on the ε of a whole release from many canaries in one run (Steinke, Nasr, Jagielski 2023).
 
 Each canary is one of two records, chosen by an independent fair coin. Neighbouring tables differ in one row, so under
-ε-DP no coin is guessed right with probability above e^ε/(e^ε + 1), given the release and all other coins. The attacker
+ε-DP no coin is guessed right with probability above e^ε/(e^ε + 1), given the release and all other coins. Under
+(ε, δ)-DP each coin may be revealed with probability δ besides, which `intervals.chance_of_guesses` adds. The attacker
 guesses the coins with the strongest evidence and abstains from the others. Scores and thresholds come from shadow runs
 with other coins; only the guesses in the last run are counted. Canaries that are held out are not guessed.
 """
@@ -100,16 +101,17 @@ class Runner:
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """The numbers of guesses and of right guesses."""
+    """The numbers of canaries that were released, of guesses and of right guesses."""
 
+    canaries: int
     made: int
     right: int
     words: str
 
-    def bound(self, what: str, claimed: float, confidence: float, each: float) -> Bound:
+    def bound(self, what: str, claimed: float, delta: float, confidence: float, each: float) -> Bound:
         """A bound reported at `confidence`, and computed at `each`, which leaves error for other bounds."""
-        lower = epsilon_of_guesses(self.right, self.made, each) if self.made else 0.0
-        return Bound(f"release, {what} canaries", claimed, lower, confidence, self.made, self.words)
+        lower = epsilon_of_guesses(self.right, self.made, self.canaries, each, delta) if self.made else 0.0
+        return Bound(f"release, {what} canaries", claimed, lower, confidence, self.made, self.words, delta)
 
 
 def audit_release(
@@ -117,6 +119,7 @@ def audit_release(
     table: pa.Table,
     epsilon: float,
     *,
+    delta: float = 0.0,
     canaries: int | None = None,
     confidence: float = 0.95,
     seed: Seed = None,
@@ -128,7 +131,7 @@ def audit_release(
     ----------
     release : the procedure under audit.
     table : the table that canaries are planted in.
-    epsilon : the claim.
+    epsilon, delta : the claim.
     canaries : how many rows are replaced by extreme canaries. The default balances the width of the interval against
         the change to the table; with a reference that does not come from the table, all rows can be canaries.
     confidence : of all bounds together: each gets half of the error.
@@ -155,10 +158,10 @@ def audit_release(
     runner = Runner(release, table, seed, progress)
     names = runner.run(table).data.column_names
     each = (1 + confidence) / 2
-    found = [guess_extremes(runner, names, count).bound("extreme", epsilon, confidence, each)]
+    found = [guess_extremes(runner, names, count).bound("extreme", epsilon, delta, confidence, each)]
     guesses = guess_distinct(runner, names)
     if guesses is not None:
-        found.append(guesses.bound("distinct", epsilon, confidence, each))
+        found.append(guesses.bound("distinct", epsilon, delta, confidence, each))
     progress("guessing canaries", 1.0, 1.0)
     return tuple(found)
 
@@ -179,7 +182,8 @@ def guess_extremes(runner: Runner, names: Sequence[str], count: int) -> Guesses:
     best = max(scores, key=lambda score: best_threshold(score.of(rows), to_choose.coins)[0])
     threshold = best_threshold(best.of(rows), to_choose.coins)[1]
     right, made = count_right(best.of(features.of(to_count)), to_count.coins, threshold)
-    return Guesses(made, right, f"{pair.words}, by {features.words(best.shape)}: {right} of {made} guesses are right")
+    words = f"{pair.words}, by {features.words(best.shape)}: {right} of {made} guesses are right"
+    return Guesses(len(to_count.coins), made, right, words)
 
 
 def guess_distinct(runner: Runner, names: Sequence[str]) -> Guesses | None:
@@ -197,9 +201,8 @@ def guess_distinct(runner: Runner, names: Sequence[str]) -> Guesses | None:
         name = max(evidence, key=lambda name: best_threshold(evidence[name], to_choose.coins)[0])
         threshold = best_threshold(evidence[name], to_choose.coins)[1]
         right, made = count_right(nearness(canaries, to_count)[name], to_count.coins, threshold)
-        return Guesses(
-            made, right, f"which number is nearer to a released one, {name}: {right} of {made} guesses right"
-        )
+        words = f"which number is nearer to a released one, {name}: {right} of {made} guesses right"
+        return Guesses(len(to_count.coins), made, right, words)
     return None
 
 

@@ -83,6 +83,14 @@ class Privatize:
         """
         return self._plan(table, None).fit_plan.row_epsilon
 
+    def delta(self, table: pa.Table) -> float:
+        """The δ of the guarantee, as the plan states it before anything is fitted."""
+        return self._plan(table, None).guarantee.delta
+
+    def labels_found(self, table: pa.Table) -> tuple[str, ...]:
+        """The columns whose labels are found under differential privacy: nothing declares them."""
+        return self._plan(table, None).fit_plan.labels_found
+
     def _asked(self, seed: Seed) -> ReleaseOptions:
         return ReleaseOptions(self.epsilon, seed=seed, **self.options)
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dipriv._base.decimals import in_full
 from dipriv.auditing.intervals import Estimate, Rate
 
 FORMAT = 3
@@ -18,7 +19,10 @@ NOTHING_FOUND = "No attack did better than chance allows; nothing speaks against
 
 @dataclass(frozen=True)
 class Bound:
-    """A measured lower bound on ε. `what` and `event` may be published: they name columns, never a cell."""
+    """A measured lower bound on ε, at the δ of the claim: no smaller ε is compatible with what was measured.
+
+    `what` and `event` may be published: they name columns, never a cell.
+    """
 
     what: str
     claimed: float
@@ -26,6 +30,7 @@ class Bound:
     confidence: float
     draws: int
     event: str
+    delta: float = 0.0
 
     @property
     def exceeded(self) -> bool:
@@ -43,11 +48,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class Exact:
-    """The largest log ratio of a finite kernel's probabilities, computed from its integer weights without sampling."""
+    """The smallest ε of a finite mechanism at the δ of the claim, computed from its integer weights without sampling.
+
+    For δ = 0 it is the largest log ratio of two probabilities of one outcome.
+    """
 
     what: str
     claimed: float
     epsilon: float
+    delta: float = 0.0
 
     @property
     def exceeded(self) -> bool:
@@ -68,10 +77,10 @@ class Exact:
 class AttackResult:
     """Success rates of an attack on people of the table and on a control group of non-members.
 
-    `advantage` is the difference of the two rates. `allowed` is the largest advantage that ε allows any attack on one
-    person, at the control group's rate. `limit` is the same at the upper end of that rate's interval: the claim is
-    refuted if the lower end of the advantage exceeds it. Both are None for people whom the guarantee does not cover,
-    such as rows that are held out without protection.
+    `advantage` is the difference of the two rates. `allowed` is the largest advantage that the claim, ε and δ, allows
+    any attack on one person, at the control group's rate. `limit` is the same at the upper end of that rate's interval:
+    the claim is refuted if the lower end of the advantage exceeds it. Both are None for people whom the guarantee does
+    not cover, such as rows that are held out without protection.
     """
 
     name: str
@@ -88,7 +97,7 @@ class AttackResult:
 
     @property
     def verdict(self) -> str:
-        """Whether the attack has a larger advantage than ε allows, for people whom the guarantee covers."""
+        """Whether the attack has a larger advantage than the claim allows, for people whom the guarantee covers."""
         return NOT_COVERED if self.limit is None else REFUTED if self.exceeded else NOT_REFUTED
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +112,7 @@ class Audit:
 
     Attributes
     ----------
-    claimed : the ε of the guarantee.
+    claimed, delta : the ε and the δ of the guarantee.
     guarantee : the guarantee in words.
     rows : how many rows were audited.
     bounds : measured lower bounds on ε.
@@ -119,6 +128,7 @@ class Audit:
     exact: tuple[Exact, ...] = ()
     attacks: tuple[AttackResult, ...] = ()
     remarks: tuple[str, ...] = field(default=())
+    delta: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -141,17 +151,22 @@ class Audit:
         >>> rows = Bound(ROWS, 0.2, 0.18, 0.999, 1000, "")
         >>> Audit(1.0, "", 100, (rows,)).headline
         'claimed ε 1.00 (0.20 of it for the rows); audited lower bound 0.18 (99.9%)'
+        >>> whole = Bound("release", 1.0, 0.91, 0.999, 1000, "", delta=1e-9)
+        >>> Audit(1.0, "", 100, (whole,), delta=1e-9).headline
+        'claimed ε 1.00, δ 1e-9; audited lower bound 0.91 at this δ (99.9%)'
         """
+        beside = f", δ {in_full(self.delta)}" if self.delta else ""
         if not self.bounds:
-            return f"claimed ε {self.claimed:.{_decimals(self.claimed, 0.0)}f}; no lower bound was measured"
+            return f"claimed ε {self.claimed:.{_decimals(self.claimed, 0.0)}f}{beside}; no lower bound was measured"
         whole = [bound for bound in self.bounds if bound.what == ROWS or bound.claimed == self.claimed]
         refuted = [bound for bound in self.bounds if bound.exceeded]
-        nearest = max(refuted or whole or self.bounds, key=lambda bound: bound.lower / bound.claimed)
+        nearest = max(refuted or whole or self.bounds, key=lambda bound: (bound.lower / bound.claimed, bound.claimed))
         decimals = _decimals(nearest.claimed, nearest.lower)
         claimed, part, lower = (f"{value:.{decimals}f}" for value in (self.claimed, nearest.claimed, nearest.lower))
         whose = "the rows" if nearest.what == ROWS else nearest.what
         of_it = "" if nearest.claimed == self.claimed else f" ({part} of it for {whose})"
-        return f"claimed ε {claimed}{of_it}; audited lower bound {lower} ({as_percent(nearest.confidence)})"
+        at = " at this δ" if nearest.delta else ""
+        return f"claimed ε {claimed}{beside}{of_it}; audited lower bound {lower}{at} ({as_percent(nearest.confidence)})"
 
     @property
     def conclusion(self) -> str:

@@ -18,6 +18,7 @@ from dipriv.auditing.attacks.run import run_attacks
 from dipriv.auditing.attacks.setup import MIN_ROWS as MIN_ROWS_TO_ATTACK
 from dipriv.auditing.attacks.setup import as_sequence, set_up, take
 from dipriv.auditing.exact import exact_epsilon
+from dipriv.auditing.labels import attack_labels
 from dipriv.auditing.learning import MAX_SEED, MIN_FITS, audit_independence, audit_learning, default_fits
 from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.noise_reuse import audit_noise_reuse
@@ -38,6 +39,7 @@ DRAWS_PER_PRIMITIVE_DRAW = 5
 MAX_ROWS = 100_000
 """Of a larger table this many rows are audited, chosen at random."""
 OPTIONS = (
+    "delta",
     "reference",
     "kernel",
     "schema",
@@ -48,7 +50,8 @@ OPTIONS = (
     "public",
     "target",
     "reference_share",
-    "strict",
+    "labels",
+    "pairs",
 )
 
 
@@ -68,12 +71,12 @@ def audit(
 
     The audit computes the exact ε of finite kernels, measures lower bounds on ε (from a distinguishing event between
     neighbouring datasets, from canaries, from refitting the reference), and runs every registered attack against a
-    control group. Nothing is published and no ε is spent.
+    control group. It also looks for labels that one row alone has. Nothing is published and no ε is spent.
 
     Parameters
     ----------
     frame : the private table: a pandas, polars or Arrow table, or a numpy array.
-    epsilon : the claim: the privacy budget ε of the release.
+    epsilon : the claim: the privacy budget ε of the release. The claimed δ is that of its guarantee.
     secret : the column that attribute inference targets; by default each column in turn.
     draws : number of released rows to draw for the lower bounds on ε.
     confidence : of each bound and interval, from 0.5 up to 1. Bounds can be tight, so a claim that holds is refuted by
@@ -81,8 +84,8 @@ def audit(
     control : share of the people in the control group of the attacks.
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.
-    **options : of `dipriv.privatize`: reference, kernel, schema, columns, drop, keep, holdout, public,
-        target, reference_share, strict.
+    **options : of `dipriv.privatize`: delta, reference, kernel, schema, columns, drop, keep, holdout, public,
+        target, reference_share, labels, pairs.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def _audit(
     options: dict[str, Any],
 ) -> Audit:
     """All audits, one after the other."""
-    seeds = [None] * 7 if seed is None else as_sequence(seed).spawn(7)
+    seeds = [None] * 8 if seed is None else as_sequence(seed).spawn(8)
     table, remarks = _sample_rows(frame, np.random.default_rng(seeds[0]))
     if dropped := options.pop("drop", ()):
         check_names(dropped, table.column_names, "drop")
@@ -129,31 +132,45 @@ def _audit(
     procedure = Privatize(epsilon, options)
     release = procedure.release(table, seeds[1])
     bounds, exact = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))]
-    mechanism, claimed = release.secrets.mechanism, procedure.row_epsilon(table)
+    mechanism, claimed, delta = release.secrets.mechanism, procedure.row_epsilon(table), procedure.delta(table)
     exact += exact_epsilon(mechanism, claimed)
     bounds.append(audit_rows(mechanism, claimed, draws=draws, confidence=confidence, seed=seeds[2], progress=report))
-    learning_bounds, independence = _audit_reference(procedure, table, draws, confidence, seeds[6], report)
+    learning_bounds, independence = _audit_reference(procedure, table, delta, draws, confidence, seeds[6], report)
     bounds, exact = bounds + learning_bounds, exact + independence
     if table.num_rows < MIN_ROWS_FOR_CANARIES:
         remarks += (f"no canaries: they need {MIN_ROWS_FOR_CANARIES} rows.",)
     else:
-        by_canaries = audit_release(procedure, table, epsilon, confidence=confidence, seed=seeds[3], progress=report)
+        by_canaries = audit_release(
+            procedure, table, epsilon, delta=delta, confidence=confidence, seed=seeds[3], progress=report
+        )
         bounds += by_canaries
         if len(by_canaries) == 1:
             remarks += ("no distinct canaries: no column has room for numbers that no other row has.",)
     report("attacking", 0.0, 1.0)
     setup = set_up(table, procedure, seeds[4], control)
-    attacks = run_attacks(setup, epsilon, confidence=confidence, secret=secret, seed=seeds[5], progress=report)
-    return Audit(epsilon, str(release.guarantee), table.num_rows, tuple(bounds), tuple(exact), attacks, remarks)
+    attacks = run_attacks(
+        setup, epsilon, delta=delta, confidence=confidence, secret=secret, seed=seeds[5], progress=report
+    )
+    by_label = attack_labels(
+        procedure,
+        table,
+        procedure.labels_found(table),
+        delta,
+        confidence=confidence,
+        rng=np.random.default_rng(seeds[7]),
+    )
+    attacks += () if by_label is None else (by_label,)
+    said = str(release.guarantee)
+    return Audit(epsilon, said, table.num_rows, tuple(bounds), tuple(exact), attacks, remarks, delta)
 
 
 def _audit_reference(
-    procedure: Privatize, table: pa.Table, draws: int, confidence: float, seed: Seed, progress: Progress
+    procedure: Privatize, table: pa.Table, delta: float, draws: int, confidence: float, seed: Seed, progress: Progress
 ) -> tuple[list[Bound], list[Exact]]:
     """Audit what is learned from the table.
 
-    A private reference may learn from rows within its part of ε. Any other reference must not depend on released rows.
-    The kernel is irrelevant here, so the one that is built fastest is used.
+    A private reference may learn from rows within its part of ε, and δ. Any other reference must not depend on released
+    rows. The kernel is irrelevant here, so the one that is built fastest is used.
     """
     release = procedure.with_options(kernel="laplace")
     rng = np.random.default_rng(seed)
@@ -166,12 +183,17 @@ def _audit_reference(
         if not procedure.uses_holdout:
             claimed -= procedure.row_epsilon(table)
         primitive_draws, primitive_seed = draws // DRAWS_PER_PRIMITIVE_DRAW, int(rng.integers(MAX_SEED))
-        bounds += audit_primitives(claimed, draws=primitive_draws, confidence=confidence, seed=primitive_seed)
+        measured, computed = audit_primitives(
+            claimed, delta, draws=primitive_draws, confidence=confidence, seed=primitive_seed
+        )
+        bounds, exact = [*bounds, *measured], [*exact, *computed]
         if procedure.uses_holdout:
             split = Split.new(procedure.options["holdout"], bits=source(int(rng.integers(MAX_SEED))))
             release = release.with_options(split=split, holdout=None)
         fits = min(default_fits(n_columns), max(MIN_FITS, draws // DRAWS_PER_FIT))
-        learned = audit_learning(release, table, claimed, confidence=confidence, fits=fits, rng=rng, progress=progress)
+        learned = audit_learning(
+            release, table, claimed, delta=delta, confidence=confidence, fits=fits, rng=rng, progress=progress
+        )
         bounds += [] if learned is None else [learned]
     return bounds, exact
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from dipriv._base.decimals import in_full
 from dipriv.cli.look import ForceOption, FormatOption
 from dipriv.cli.terminal import (
     Progress,
@@ -34,6 +35,7 @@ MAX_WIDTH = 10_000
 def audit(
     table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The claim: privacy budget of a row.")],
+    delta: Annotated[float | None, typer.Option(help="The claimed δ, as for privatize.")] = None,
     reference: Annotated[str | None, typer.Option(help="private or holdout, as for privatize.")] = None,
     target: Annotated[str | None, typer.Option(help="Column of interest of a private reference.")] = None,
     reference_share: Annotated[float | None, typer.Option(help="Part of ε for the private reference.")] = None,
@@ -74,6 +76,7 @@ def audit(
         check_extras()
     rows = File.at(table, format_).read()
     options: dict[str, Any] = {
+        "delta": delta,
         "reference": reference,
         "kernel": kernel,
         "schema": load_schema(schema),
@@ -147,12 +150,12 @@ def _show(found: Audit) -> None:
 
     bounds = _table("ε of", "verdict", "claimed", "bound", "confidence", "draws")
     for bound in found.bounds:
-        numbers = f"{bound.claimed:.3g}", f"{bound.lower:.3g}", as_percent(bound.confidence), f"{bound.draws:,}"
+        numbers = _claim(bound), f"{bound.lower:.3g}", as_percent(bound.confidence), f"{bound.draws:,}"
         bounds.add_row(plain(bound.what), _verdict(bound), *numbers)
     for exact in found.exact:
-        numbers = f"{exact.claimed:.3g}", f"{exact.epsilon:.3g}", "exact", ""
+        numbers = _claim(exact), f"{exact.epsilon:.3g}", "exact", ""
         bounds.add_row(plain(exact.what), _verdict(exact), *numbers)
-    attacks = _table("attack", "verdict", "people", "control", "gain", "interval", "ε allows")
+    attacks = _table("attack", "verdict", "people", "control", "gain", "interval", "claim allows")
     for attack in found.attacks:
         gain = attack.advantage
         attacks.add_row(
@@ -180,6 +183,11 @@ def _table(*names: str) -> Table:
     for column in shown.columns:
         column.overflow = "fold"
     return shown
+
+
+def _claim(finding: Bound | Exact) -> str:
+    """The claimed ε, and δ where it is not 0; the bound is at this δ."""
+    return f"{finding.claimed:.3g}" + (f", δ {in_full(finding.delta)}" if finding.delta else "")
 
 
 def _verdict(finding: Bound | Exact | AttackResult) -> str:

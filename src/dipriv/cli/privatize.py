@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
@@ -26,6 +27,14 @@ class Engine(StrEnum):
     spark = "spark"
 
 
+class Labels(StrEnum):
+    """Where labels come from that the schema does not list."""
+
+    private = "private"
+    declared = "declared"
+    public = "public"
+
+
 def privatize(
     table: Annotated[
         str,
@@ -35,6 +44,9 @@ def privatize(
     ],
     output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write, or - for a pipe.")],
     epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="Privacy budget of a row, or person (--unit).")],
+    delta: Annotated[
+        float | None, typer.Option(help="δ beside ε; 0 for pure ε [default: 1e-9 if the reference is private, else 0].")
+    ] = None,
     reference: Annotated[
         str | None,
         typer.Option(help="private (every row protected) or holdout (the paper's: hold-out rows exposed)."),
@@ -45,9 +57,16 @@ def privatize(
     reference_share: Annotated[
         float | None, typer.Option(help="Part of ε for the private reference [default: p/(p+1) for p columns].")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse text columns whose labels are not declared.")
-    ] = False,
+    labels: Annotated[
+        Labels | None,
+        typer.Option(
+            metavar="POLICY",
+            help="For labels that the schema does not list: private (found under δ), declared (refuse) or public.",
+        ),
+    ] = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Columns to measure together first (repeatable).")
+    ] = None,
     kernel: Annotated[
         str, typer.Option(help="optimal (keeps most of each row) or laplace (the paper's noise).")
     ] = "optimal",
@@ -86,8 +105,8 @@ def privatize(
 ) -> None:
     """Release a table row by row under differential privacy.
 
-    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is guaranteed, to whom. ε is spent in the
-    ledger before anything is written, and stays spent if writing fails.
+    OUT appears whole or not at all, with OUT.dipriv.json beside it: what is guaranteed, to whom. ε and δ are spent in
+    the ledger before anything is written, and stay spent if writing fails.
     """
     from dipriv.ledger import Ledger
     from dipriv.release.options import ReleaseOptions
@@ -118,6 +137,7 @@ def privatize(
         sink = FileSink.at(output, format_, force=force, escape_formulas=escape_formulas)
     options = ReleaseOptions(
         epsilon,
+        delta=delta,
         reference=reference,
         kernel=kernel,
         schema=load_schema(schema),
@@ -129,7 +149,8 @@ def privatize(
         rows_per_unit=rows_per_unit,
         target=target,
         reference_share=reference_share,
-        strict=strict,
+        labels=None if labels is None else labels.value,
+        pairs=tuple(map(_two_names, pair or ())),
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
         seed=seed,
@@ -156,8 +177,17 @@ def privatize(
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
 
 
+def _two_names(pair: str) -> tuple[str, str]:
+    """Column names on both sides of a comma; a name that contains one is in double quotes, as in CSV."""
+    names = next(csv.reader([pair], skipinitialspace=True), [])
+    if len(names) != 2:
+        raise typer.BadParameter(f"--pair {pair} names {len(names)} columns, not two; quote names that contain a comma")
+    return names[0], names[1]
+
+
 def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:
     """A comparison of matching rows; if it fails, the release is complete all the same, and the error says so."""
+    from dipriv.guarantee.wording import privacy_loss
     from dipriv.report import compare, write_report
     from dipriv.schema import Schema
 
@@ -169,7 +199,8 @@ def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, 
         compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
         write_report(compared, report)
     except BaseException as error:
-        error.add_note(f"The release itself is complete: {output} is written, and ε = {options.epsilon:g} is spent.")
+        loss = privacy_loss(release.guarantee.epsilon, release.guarantee.delta)
+        error.add_note(f"The release itself is complete: {output} is written, and {loss} is spent.")
         raise
 
 
@@ -180,7 +211,13 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
     plain = sidecar_of(release, *((written.formulas, written.escaped) if written else ())).to_dict()
     plain |= {"output": output, "report": None if report is None else str(report), "ledger": None}
     if account is not None:
-        plain["ledger"] = {"releases": account.releases, "spent": account.spent, "budget": account.budget}
+        plain["ledger"] = {
+            "releases": account.releases,
+            "spent": account.spent,
+            "budget": account.budget,
+            "delta_spent": account.delta_spent,
+            "delta_budget": account.delta_budget,
+        }
     print(json.dumps(plain, indent=2, ensure_ascii=False), file=sys.stderr if output == "-" else sys.stdout)
 
 
@@ -193,8 +230,7 @@ def _print_summary(release: Release[Any], output: str, report: Path | None, acco
         echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
     echo(f"\n{release.guarantee}\n")
     if account is not None:
-        left = "no budget is set" if account.left is None else f"{account.left:g} of {account.budget:g} left"
-        echo(f"Ledger: data set {account.name!r}, release {account.releases}, ε spent {account.spent:g}, {left}.")
+        echo(f"Ledger: data set {account.name!r}, release {account.releases}, {account}.")
     if report is not None:
         echo(f"Report: {report} (contains statistics of the private data; do not publish).")
 

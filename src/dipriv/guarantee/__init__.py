@@ -13,6 +13,7 @@ from dipriv.guarantee.guarantee import (
     UnitKind,
     Unprotected,
     UnprotectedKind,
+    check_delta,
     check_epsilon,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "UnitKind",
     "Unprotected",
     "UnprotectedKind",
+    "check_delta",
     "check_epsilon",
 ]

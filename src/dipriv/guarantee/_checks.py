@@ -11,6 +11,8 @@ from dipriv.errors import InputError
 
 MIN_EPSILON, MAX_EPSILON = 1e-9, 1e12
 """Beyond these a release is pure noise or no privacy at all, and the arithmetic of the noise would degrade."""
+MIN_DELTA, MAX_DELTA = 1e-30, 0.1
+"""A δ below has no effect that could be observed, and one of a tenth or more protects nobody."""
 LONGEST_TEXT, MAX_ITEMS, MAX_COUNT = 1 << 16, 1 << 16, 1 << 62
 _Enum = TypeVar("_Enum", bound=StrEnum)
 
@@ -27,17 +29,40 @@ def check_epsilon(epsilon: object) -> float:
     1.0
     """
     remedy = "Use a finite number above 0, for example 1.0; smaller is more private."
-    if isinstance(epsilon, (bool, str, bytes)) or not hasattr(epsilon, "__float__"):
-        raise InputError(f"expected epsilon as a number, got {type(epsilon).__name__}.", remedy)
-    try:
-        value = float(epsilon)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"expected epsilon as a number, got {type(epsilon).__name__}.", remedy) from None
+    value = _as_float(epsilon, "epsilon", remedy)
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"epsilon={value!r} is not a finite number above 0.", remedy)
     if not MIN_EPSILON <= value <= MAX_EPSILON:
         raise InputError(f"epsilon={value!r} is outside [{MIN_EPSILON:g}, {MAX_EPSILON:g}].", remedy)
     return value
+
+
+def check_delta(delta: object) -> float:
+    """`delta` as a float: 0, for pure ε-differential privacy, or a small number.
+
+    Raises
+    ------
+    InputError
+        If it is not 0, or a number from 1e-30 to less than 0.1.
+
+    >>> check_delta(0), check_delta(1e-9)
+    (0.0, 1e-09)
+    """
+    remedy = "Use 0 for pure differential privacy, or a small number such as 1e-9."
+    value = _as_float(delta, "delta", remedy)
+    if value != 0 and not MIN_DELTA <= value < MAX_DELTA:
+        raise InputError(f"delta={value!r} is neither 0 nor in [{MIN_DELTA:g}, {MAX_DELTA:g}).", remedy)
+    return abs(value)
+
+
+def _as_float(value: object, name: str, remedy: str) -> float:
+    fault = InputError(f"expected {name} as a number, got {type(value).__name__}.", remedy)
+    if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__"):
+        raise fault
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise fault from None
 
 
 def refuse(what: str, fault: str) -> NoReturn:
@@ -105,6 +130,13 @@ def as_cost(value: Any, what: str) -> float | None:
         return None
     if not is_number(value) or not 0 < value <= MAX_EPSILON:
         refuse(what, f"has an ε that is not above 0 and at most {MAX_EPSILON:g}")
+    return float(value)
+
+
+def as_delta(value: Any, what: str) -> float:
+    """A δ, which is a probability."""
+    if not is_number(value) or not 0 <= value <= 1:
+        refuse(what, "is not a number from 0 to 1")
     return float(value)
 
 

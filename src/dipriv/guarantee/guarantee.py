@@ -13,23 +13,26 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from dipriv._base.decimals import in_short
 from dipriv.errors import InputError
 from dipriv.guarantee._checks import (
     MAX_EPSILON,
     MIN_EPSILON,
     as_cost,
+    as_delta,
     as_enum,
     as_items,
     as_list,
     as_names,
     check_count,
+    check_delta,
     check_epsilon,
     check_name,
     check_text,
-    is_number,
     refuse,
     set_field,
 )
+from dipriv.guarantee.trade_off import largest_probability
 
 __all__ = [
     "FORMAT",
@@ -49,6 +52,7 @@ __all__ = [
     "UnitKind",
     "Unprotected",
     "UnprotectedKind",
+    "check_delta",
     "check_epsilon",
     "unreadable",
 ]
@@ -209,7 +213,8 @@ class ReferenceFacts:
     """The reference distribution: where it comes from, in a few words what it is, and what learning it cost.
 
     A private reference is learned from the released rows, each of which then spends `epsilon` on it and `row_epsilon`
-    on its own noise; or from `rows` other rows, under the same ε.
+    on its own noise; or from `rows` other rows, under the same ε. It spends all of the `delta` of a row, and the noise
+    on rows spends none; None stands for 0.
     """
 
     source: ReferenceSource
@@ -217,12 +222,14 @@ class ReferenceFacts:
     epsilon: float | None = None
     row_epsilon: float | None = None
     rows: int | None = None
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         set_field(self, "source", as_enum(ReferenceSource, self.source, "reference"))
         check_text(self.description, "reference")
         for name in ("epsilon", "row_epsilon"):
             set_field(self, name, as_cost(getattr(self, name), "reference"))
+        set_field(self, "delta", None if self.delta is None else as_delta(self.delta, "reference's delta"))
         check_count(self.rows, "reference")
 
 
@@ -270,11 +277,12 @@ class Guarantee:
 
     Parameters
     ----------
-    epsilon, delta : the privacy loss; ε is infinite if there is no guarantee (`Model.NONE`), and only then.
+    epsilon, delta : the privacy loss, of the privacy unit; δ is 0 for pure differential privacy. ε is infinite if there
+        is no guarantee (`Model.NONE`), and only then.
     kernel : a few words on the noise.
     reference : where the reference distribution comes from.
     model : central, local, or none.
-    unit : the privacy unit, which ε covers as a whole.
+    unit : the privacy unit, which ε and δ cover as a whole.
     neighbouring : which datasets are neighbours.
     unprotected : rows and columns that are not covered.
     released_rows : how many rows are covered, where some are not.
@@ -292,8 +300,8 @@ class Guarantee:
     >>> guarantee = Guarantee(1.0, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
     >>> guarantee
     Guarantee(ε=1, central, substitute-one row)
-    >>> guarantee.power(level=0.05) == 0.05 * math.e
-    True
+    >>> round(guarantee.power(level=0.05), 4)
+    0.1359
     >>> Guarantee.from_dict(guarantee.to_dict()) == guarantee
     True
     """
@@ -318,9 +326,7 @@ class Guarantee:
             set_field(self, "epsilon", check_epsilon(self.epsilon))
         elif self.epsilon != math.inf:
             refuse("epsilon", "is finite although there is no differential privacy")
-        if not is_number(self.delta) or not 0 <= self.delta <= 1:
-            refuse("delta", "is not a number from 0 to 1")
-        set_field(self, "delta", float(self.delta))
+        set_field(self, "delta", as_delta(self.delta, "delta"))
         check_text(self.kernel, "kernel")
         for name, of in (("reference", ReferenceFacts), ("unit", PrivacyUnit), ("secure_randomness", bool)):
             if not isinstance(getattr(self, name), of):
@@ -348,7 +354,10 @@ class Guarantee:
         return any(assumption.kind is kind for assumption in self.assumptions)
 
     def power(self, level: float = 0.05, releases: int = 1) -> float:
-        """Lemma 1: no test about one privacy unit at this level has more power than level * e^(M ε), M releases.
+        """The largest power of a test about one privacy unit at this level, after M releases (Lemma 1).
+
+        M releases are (M ε, M δ)-differentially private, and the power is at most
+        min(1, e^(M ε) level + M δ, 1 - e^(-M ε) (1 - level - M δ)).
 
         Parameters
         ----------
@@ -358,7 +367,7 @@ class Guarantee:
         Returns
         -------
         float
-            The bound, at most 1.
+            The bound, rounded up, at most 1.
 
         Raises
         ------
@@ -367,8 +376,10 @@ class Guarantee:
         """
         if not 0 < level < 1:
             raise InputError(f"level={level!r} is not between 0 and 1.", "Use a significance level such as 0.05.")
-        exponent = releases * self.epsilon
-        return min(1.0, level * math.exp(exponent)) if exponent < 700 else 1.0
+        if releases == 1:
+            return largest_probability(level, self.epsilon, self.delta)
+        total = (math.nextafter(releases * loss, math.inf) if loss else 0.0 for loss in (self.epsilon, self.delta))
+        return largest_probability(level, *total)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, which `from_dict` reads; it has no private value."""
@@ -422,7 +433,8 @@ class Guarantee:
 
     def __repr__(self) -> str:
         seeded = "" if self.secure_randomness else ", seeded"
-        return f"Guarantee(ε={self.epsilon:g}, {self.model}, {self.neighbouring} {self.unit.kind}{seeded})"
+        delta = f" δ={in_short(self.delta)}," if self.delta else ""
+        return f"Guarantee(ε={self.epsilon:g},{delta} {self.model}, {self.neighbouring} {self.unit.kind}{seeded})"
 
     def __str__(self) -> str:
         from dipriv.guarantee.wording import statement

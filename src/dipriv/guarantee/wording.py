@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from dipriv._base.decimals import in_full, in_short
 from dipriv.guarantee.guarantee import (
     Assumption,
     AssumptionKind,
@@ -31,13 +32,13 @@ def statement(guarantee: Guarantee) -> str:
     name = "local differential privacy" if guarantee.model is Model.LOCAL else "differential privacy"
     tested, one, two = true_value(guarantee.unit), guarantee.power(), guarantee.power(releases=2)
     lines = [
-        f"Guarantee: ε = {_plain(guarantee.epsilon)} {name} (δ = {_plain(guarantee.delta)}).",
+        f"Guarantee: {privacy_loss(guarantee.epsilon, guarantee.delta)} {name}{'' if guarantee.delta else ' (δ = 0)'}"
+        f"{_public_labels(guarantee)}.",
         *([] if guarantee.secure_randomness else [f"  {SEEDED}"]),
         f"  Protects:   {protects(guarantee)}.",
-        f"  Means:      for {_neighbours(guarantee)}, the probability of any release differs by a factor of at most "
-        f"e^ε = {_factor(guarantee.epsilon)}.",
-        f"  Attacker:   a test of {tested} at level 5% has power at most {_percent(one)} after this release, "
-        f"{_percent(two)} after two.",
+        f"  Means:      for {_neighbours(guarantee)}, {_ratio(guarantee)}.",
+        f"  Attacker:   a test of {tested} at level 5% has power at most {percent(one)} after this release, "
+        f"{percent(two)} after two.",
         f"  Method:     {guarantee.kernel} kernel, reference: {reference(guarantee.reference)}.",
     ]
     conditions = assumptions(guarantee)
@@ -45,6 +46,30 @@ def statement(guarantee: Guarantee) -> str:
         lines.append("  Provided that:")
         lines.extend(f"    - {condition}." for condition in conditions)
     return "\n".join(lines)
+
+
+def _public_labels(guarantee: Guarantee) -> str:
+    """What the first line says where labels are not protected."""
+    names = [name for one in guarantee.assumptions if one.kind is AssumptionKind.LABELS_PUBLIC for name in one.names]
+    return f", but not for which labels occur in {_listed(names)}: they are called public" if names else ""
+
+
+def privacy_loss(epsilon: float, delta: float = 0.0) -> str:
+    """ε, and δ where it is not 0.
+
+    >>> privacy_loss(1.0, 1e-9), privacy_loss(0.5)
+    ('ε = 1, δ = 1e-9', 'ε = 0.5')
+    """
+    return f"ε = {in_full(epsilon)}" + (f", δ = {in_full(delta)}" if delta else "")
+
+
+def percent(share: float) -> str:
+    """A bound in percent with one decimal, rounded up.
+
+    >>> percent(0.13591), percent(1.0)
+    ('13.6%', '100.0%')
+    """
+    return f"{math.ceil(share * 1000) / 10:.1f}%"
 
 
 def protects(guarantee: Guarantee) -> str:
@@ -88,11 +113,12 @@ def reference(facts: ReferenceFacts) -> str:
     if facts.source is ReferenceSource.NONE:
         return "none"
     if facts.rows is not None:
-        return f"{facts.description} from {facts.rows} other rows under the same ε"
+        return f"{facts.description} from {facts.rows} other rows under the same ε" + (" and δ" if facts.delta else "")
     if facts.epsilon is not None and facts.row_epsilon is not None:
+        delta = f", δ = {in_short(facts.delta)}" if facts.delta else ""
         return (
-            f"{facts.description}, learned with ε = {facts.epsilon:.4g} of each row; the kernel spends "
-            f"ε = {facts.row_epsilon:.4g} of each row"
+            f"{facts.description}, learned with ε = {in_short(facts.epsilon)}{delta} of each row; the kernel spends "
+            f"ε = {in_short(facts.row_epsilon)} of each row"
         )
     return facts.description + (", fitted to a public table" if facts.source is ReferenceSource.PUBLIC else "")
 
@@ -132,6 +158,16 @@ def _unprotected(part: Unprotected) -> str:
         UnprotectedKind.FIT_ROWS: f"{count}rows passed to fit",
     }
     return f"the {rows[part.kind]} have no formal protection"
+
+
+def _ratio(guarantee: Guarantee) -> str:
+    factor = f"e^ε = {_factor(guarantee.epsilon)}"
+    if not guarantee.delta:
+        return f"the probability of any release differs by a factor of at most {factor}"
+    return (
+        f"the probability of any set of releases is at most {factor} times that under the other, plus "
+        f"δ = {in_full(guarantee.delta)}"
+    )
 
 
 def _neighbours(guarantee: Guarantee) -> str:
@@ -229,10 +265,10 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "the types of the file's columns, which were inferred from all its rows, are public"
     ),
     AssumptionKind.TRANSFORMED_ONCE: lambda one: (
-        f"a row is transformed once: each further time adds ε = {one.epsilon:.4g}"
+        f"a row is transformed once: each further time adds ε = {in_short(one.epsilon or 0.0)}"
     ),
     AssumptionKind.RECORD_NOT_LEARNED_FROM: _always(
-        "the record is not among the rows that the reference was learned from, or their ε is added"
+        "the record is not among the rows that the reference was learned from, or their ε and δ are added"
     ),
     AssumptionKind.RECORD_RELEASED_ONCE: _always(
         "the record is privatized once, by its owner: each further release of it adds its ε"
@@ -254,16 +290,6 @@ def _legacy(guarantee: Guarantee, field: LegacyField) -> list[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
-
-
-def _plain(number: float) -> str:
-    """All digits of a number, without a trailing ".0"."""
-    return repr(float(number)).removesuffix(".0")
-
-
-def _percent(share: float) -> str:
-    """A bound in percent with one decimal, rounded up."""
-    return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}%"
 
 
 def _factor(epsilon: float) -> str:

@@ -2,10 +2,10 @@
 
     reserve -> write -> commit
 
-A release first reserves its ε, in one transaction that fails if the data set's budget does not suffice. Then its output
-is written, and then it is committed. After a failure, a crash or a power cut the reserved ε stays spent, because parts
-of the output may have been seen. The database also holds the secret split key of each data set, so that every release
-of a table holds out the same rows, and the secret key of content fingerprints.
+A release first reserves its ε and δ, in one transaction that fails if the data set's budget does not suffice. Then its
+output is written, and then it is committed. After a failure, a crash or a power cut what is reserved stays spent,
+because parts of the output may have been seen. The database also holds the secret split key of each data set, so that
+every release of a table holds out the same rows, and the secret key of content fingerprints.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_ur
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from dipriv.errors import DiprivError, LedgerError, MissingDependencyError
-from dipriv.ledger.tables import MAX_VALUE_BYTES, damaged, initialise, is_initialised
+from dipriv.ledger.migration import migrate
+from dipriv.ledger.tables import MAX_VALUE_BYTES, VERSION, damaged, initialise, stored_version
 
 VARIABLE = "DIPRIV_LEDGER"
 LOCK_TIMEOUT = 30.0
@@ -53,7 +54,7 @@ class Database:
         return self._begin(self.to_write)
 
     def initialising(self) -> AbstractContextManager[Connection]:
-        """A transaction that creates the tables, while no other process does."""
+        """A transaction that creates or changes the tables, while no other process does."""
         return self._begin(self.to_initialise)
 
     @contextmanager
@@ -71,19 +72,25 @@ class Database:
 
 
 def open_database(url: str | Path | None) -> Database:
-    """The database at a path or URL, initialised if it is new; the default is that of the environment or the user."""
+    """The database at a path or URL; the default is that of the environment or the user.
+
+    A new one is initialised, and one of an older version brought up to date.
+    """
     where = _locate(url)
     database = _sqlite(where) if isinstance(where, Path) else _postgresql(where)
     if isinstance(where, Path):
         _make_file(where, database.place)
     with database.reading() as connection:
-        ready = is_initialised(connection, database.place)
+        ready = stored_version(connection, database.place) == VERSION
     if isinstance(where, Path):
         _hide_file(where, database.place)
     if not ready:
         with database.initialising() as connection:
-            if not is_initialised(connection, database.place):  # no other process did in the meantime
+            version = stored_version(connection, database.place)  # another process may have done it in the meantime
+            if version is None:
                 initialise(connection)
+            elif version < VERSION:
+                migrate(connection, version)
     return database
 
 

@@ -13,13 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from dipriv._base.decimals import exact
 from dipriv.errors import InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import queries
 from dipriv.ledger.database import Database, open_database
 from dipriv.ledger.request import DatasetState, ReleaseRequest
 from dipriv.ledger.tables import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
-from dipriv.ledger.values import Dataset, Record, State, check_name, exact, overspent
+from dipriv.ledger.values import Dataset, Record, State, check_name, overspent, overspent_delta
 
 
 class Ledger:
@@ -134,16 +135,16 @@ class Ledger:
     def reserve(
         self, release: ReleaseRequest | str, epsilon: float, guarantee: Guarantee, output: str | None = None
     ) -> int:
-        """Spend ε before any output exists, in one transaction.
+        """Spend ε, and the δ of the guarantee, before any output exists, in one transaction.
 
-        Sums are exact in the decimal numbers that ε and budget are written as: ten times 0.1 is 1.
+        Sums are exact in the decimal numbers that ε, δ and budget are written as: ten times 0.1 is 1.
 
         Parameters
         ----------
         release : the request of a table, which is registered if it is new, and whose hold-out is fixed; or the name of
             a known data set.
         epsilon : the ε to reserve, at least that of the guarantee.
-        guarantee : stored with the release.
+        guarantee : stored with the release; its δ is reserved.
         output : path or name of the output; only its last part is stored.
 
         Returns
@@ -152,7 +153,7 @@ class Ledger:
 
         Raises
         ------
-        BudgetError : more ε is requested than is left, or the table belongs to another data set.
+        BudgetError : more ε or δ is requested than is left, or the table belongs to another data set.
         DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
             held-out rows could be released, or protected rows be held out.
         InputError : ε is outside its limits, or below that of the guarantee.
@@ -203,7 +204,7 @@ class Ledger:
         """
         self._finish(number, "failed", None)
 
-    def set_budget(self, name: str, epsilon: float) -> Dataset:
+    def set_budget(self, name: str, epsilon: float, delta: float | None = None) -> Dataset:
         """Set the total privacy budget of a data set; a new name is registered.
 
         A budget below what is spent is allowed; nothing is left then.
@@ -212,6 +213,7 @@ class Ledger:
         ----------
         name : of the data set.
         epsilon : the total ε that all its releases may spend.
+        delta : the total δ that they may spend, from 0 to 1; None leaves that limit as it is. A new data set has none.
 
         Returns
         -------
@@ -219,13 +221,14 @@ class Ledger:
 
         Raises
         ------
-        InputError : the name cannot be used, or ε is outside its limits.
+        InputError : the name cannot be used, or ε or δ is outside its limits.
         LedgerError : the database failed.
         """
-        name, epsilon = check_name(name), check_epsilon(epsilon)
+        budget = {"budget": check_epsilon(epsilon)} | ({} if delta is None else {"delta_budget": _probability(delta)})
+        name = check_name(name)
         with self._registering() as connection:
             dataset = queries.find_or_register(connection, name)
-            connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(budget=epsilon))
+            connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**budget))
             return queries.stored_dataset(connection, name).dataset
 
     def datasets(self) -> list[Dataset]:
@@ -303,9 +306,13 @@ class Ledger:
         budget = stored.dataset.budget
         if budget is not None and stored.spent + exact(epsilon) > exact(budget):
             raise overspent(stored.dataset, epsilon)
+        delta_budget = stored.dataset.delta_budget
+        if delta_budget is not None and stored.delta_spent + exact(guarantee.delta) > exact(delta_budget):
+            raise overspent_delta(stored.dataset, guarantee.delta)
         release = insert(RELEASES).values(
             dataset=stored.id,
             epsilon=epsilon,
+            delta=guarantee.delta,
             state="reserved",
             started=now(),
             guarantee=json.dumps(guarantee.to_dict()),
@@ -342,6 +349,15 @@ def _checked(epsilon: float, guarantee: Guarantee) -> float:
             "Reserve at least the ε of the guarantee.",
         )
     return epsilon
+
+
+def _probability(delta: object) -> float:
+    value = float(delta) if isinstance(delta, (int, float)) and not isinstance(delta, bool) else -1.0
+    if not 0 <= value <= 1:
+        raise InputError(
+            "delta is not a number from 0 to 1.", "Use a small number such as 1e-8, or 0 for pure releases alone."
+        )
+    return value
 
 
 def _file_name(output: str | None) -> str | None:

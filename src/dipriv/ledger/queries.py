@@ -1,4 +1,4 @@
-"""Queries within a transaction: data sets with their exact sums of ε, names and fingerprints, records of releases."""
+"""Queries within a transaction: data sets with exact sums of ε and δ, names, fingerprints, records of releases."""
 
 from __future__ import annotations
 
@@ -11,30 +11,33 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, insert, select
 
+from dipriv._base.decimals import exact, round_up
 from dipriv.errors import BudgetError, InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, unreadable
 from dipriv.ledger.request import DatasetState
 from dipriv.ledger.tables import DATASETS, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
-from dipriv.ledger.values import Dataset, Record, as_name, check_name, exact, round_up
+from dipriv.ledger.values import Dataset, Record, as_name, check_name
 
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """A data set, its primary key in the database, and the exact sum of ε spent."""
+    """A data set, its primary key in the database, and the exact sums of ε and δ spent."""
 
     dataset: Dataset
     id: int
     spent: Fraction
+    delta_spent: Fraction
 
 
 def stored_datasets(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDataset]:
     """The data sets that meet the conditions; a single statement, so that budgets and sums are consistent."""
-    facts = (DATASETS.c.id, DATASETS.c.name, DATASETS.c.budget, DATASETS.c.created)
+    facts = (DATASETS.c.id, DATASETS.c.name, DATASETS.c.budget, DATASETS.c.delta_budget, DATASETS.c.created)
+    loss = (RELEASES.c.epsilon, RELEASES.c.delta)
     found = connection.execute(
-        select(*facts, RELEASES.c.epsilon, func.count(RELEASES.c.number).label("times"))
+        select(*facts, *loss, func.count(RELEASES.c.number).label("times"))
         .join_from(DATASETS, RELEASES, isouter=True)
         .where(*conditions)
-        .group_by(*facts, RELEASES.c.epsilon)
+        .group_by(*facts, *loss)
     )
     groups: dict[int, list[Any]] = {}
     for row in found:
@@ -147,16 +150,17 @@ def record(name: str, row: RowMapping) -> Record:
         number=row["number"],
         dataset=name,
         epsilon=row["epsilon"],
+        delta=row["delta"],
         state=row["state"],
         started=datetime.fromisoformat(row["started"]),
         finished=None if finished is None else datetime.fromisoformat(finished),
         rows=row["rows"],
-        guarantee=_guarantee(row["guarantee"]),
+        guarantee=stored_guarantee(row["guarantee"]),
         output=row["output"],
     )
 
 
-def _guarantee(text: str) -> Guarantee:
+def stored_guarantee(text: str) -> Guarantee:
     """What a release guaranteed; a record that cannot be read guarantees nothing, and the others stay of use."""
     try:
         return Guarantee.from_dict(json.loads(text))
@@ -174,6 +178,14 @@ def _checked(of: type, plain: Any) -> Any:
 def _stored(rows: list[Any]) -> StoredDataset:
     first = rows[0]
     spent = sum((exact(row.epsilon) * row.times for row in rows if row.times), Fraction())
-    releases = sum(row.times for row in rows)
-    dataset = Dataset(first.name, first.budget, round_up(spent), releases, datetime.fromisoformat(first.created))
-    return StoredDataset(dataset, first.id, spent)
+    delta_spent = sum((exact(row.delta) * row.times for row in rows if row.times), Fraction())
+    dataset = Dataset(
+        first.name,
+        first.budget,
+        round_up(spent),
+        sum(row.times for row in rows),
+        datetime.fromisoformat(first.created),
+        first.delta_budget,
+        round_up(delta_spent),
+    )
+    return StoredDataset(dataset, first.id, spent, delta_spent)

@@ -28,7 +28,8 @@ from sqlalchemy import (
 
 from dipriv.errors import LedgerError
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had no δ."""
 KEY_BYTES = 32
 MAX_VALUE_BYTES = 1 << 24
 """The longest text or blob that SQLite may read from a ledger."""
@@ -49,6 +50,7 @@ DATASETS = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("budget", Double),
+    Column("delta_budget", Double),
     Column("split_key", LargeBinary, nullable=False),
     Column("holdout", Double),
     Column("split_by", Text),  # as JSON: column names may have characters that no database can store
@@ -68,6 +70,7 @@ RELEASES = Table(
     Column("number", Integer, primary_key=True),
     Column("dataset", ForeignKey(DATASETS.c.id), nullable=False, index=True),
     Column("epsilon", Double, CheckConstraint("epsilon > 0"), nullable=False),
+    Column("delta", Double, CheckConstraint("delta >= 0"), nullable=False, server_default="0"),
     Column("state", Text, CheckConstraint("state IN ('reserved', 'done', 'failed')"), nullable=False),
     Column("started", Text, nullable=False),
     Column("finished", Text),
@@ -76,9 +79,12 @@ RELEASES = Table(
     Column("output", Text),
     sqlite_autoincrement=True,
 )
+ADDED: dict[int, tuple[Column[float], ...]] = {2: (DATASETS.c.delta_budget, RELEASES.c.delta)}
+"""The columns that each version after the first added."""
 
 
 _NUMBER = "typeof({0}) = 'real' AND {0} > 0 AND {0} <= 1.7976931348623157e308"
+_DELTA = "typeof({0}) = 'real' AND {0} BETWEEN 0 AND 1"
 _KEY = f"typeof({{0}}) = 'blob' AND length({{0}}) = {KEY_BYTES}"
 _COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
 _TEXT = "typeof({0}) = 'text'"
@@ -89,6 +95,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "id": _COUNT,
         "name": f"{_TEXT} AND length({{0}}) BETWEEN 1 AND 100",
         "budget": _NUMBER,
+        "delta_budget": _DELTA,
         "split_key": _KEY,
         "holdout": f"{_NUMBER} AND {{0}} < 1",
         "split_by": _TEXT,
@@ -99,6 +106,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "number": _COUNT,
         "dataset": _KNOWN,
         "epsilon": _NUMBER,
+        "delta": _DELTA,
         "state": "{0} IN ('reserved', 'done', 'failed')",
         "started": _TEXT,
         "finished": _TEXT,
@@ -109,22 +117,22 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
 }
 
 
-def is_initialised(connection: Connection, place: str) -> bool:
-    """True for a ledger of this version, False for an empty database; raises LedgerError for anything else."""
+def stored_version(connection: Connection, place: str) -> int | None:
+    """The version of a ledger that is in order, None for an empty database; raises LedgerError for anything else."""
     tables = inspect(connection)
     is_file = connection.dialect.name == "sqlite"
     if tables.has_table(LEDGER.name):
         if is_file:
             _check_tables(connection, place)
-        _check_version(connection.execute(select(LEDGER.c.version)).scalar(), place)
+        version = _checked_version(connection.execute(select(LEDGER.c.version)).scalar(), place)
         if is_file:
-            _check_values(connection, place)
-        return True
+            _check_values(connection, place, version)
+        return version
     if is_file and tables.get_table_names():
         raise LedgerError(
             f"{place} is a database, but not a dipriv ledger.", "Give the ledger's own file, or the name of a new file."
         )
-    return False
+    return None
 
 
 def _check_tables(connection: Connection, place: str) -> None:
@@ -142,9 +150,12 @@ def _check_tables(connection: Connection, place: str) -> None:
         )
 
 
-def _check_values(connection: Connection, place: str) -> None:
+def _check_values(connection: Connection, place: str, version: int) -> None:
+    later = {column for since, columns in ADDED.items() if since > version for column in columns}
     for table, rules in _RULES.items():
         for name, rule in rules.items():
+            if table.c[name] in later:
+                continue
             column = f'"{name}"'
             valid = rule.format(column) + (f" OR {column} IS NULL" if table.c[name].nullable else "")
             query = f'SELECT EXISTS (SELECT 1 FROM "{table.name}" WHERE ({valid}) IS NOT 1)'  # noqa: S608 (our own)
@@ -173,9 +184,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def _check_version(version: object, place: str) -> None:
-    if version != VERSION:
+def _checked_version(version: object, place: str) -> int:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise LedgerError(
-            f"the ledger {place} has version {version}; this dipriv reads version {VERSION}.",
+            f"the ledger {place} has version {version}; this dipriv reads versions 1 to {VERSION}.",
             "Use the version of dipriv that wrote it, or a newer one.",
         )
+    return version

@@ -1,37 +1,38 @@
-"""Data sets and releases as frozen values without secrets; sums of ε are exact or rounded up."""
+"""Data sets and releases as frozen values without secrets; sums of ε and of δ are exact or rounded up."""
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from dipriv._base.decimals import exact, in_full, round_down
 from dipriv.errors import BudgetError, InputError
 from dipriv.guarantee.guarantee import MIN_EPSILON, Guarantee
+from dipriv.guarantee.trade_off import largest_probability
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
 
 _MAX_NAME = 100
 _NAME_RESERVE = 10
 """Characters of a suggested name that are left for a number behind it."""
-_SLACK = 1 + 2.0**-50
-"""More than the rounding errors of one exponential and two products."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set with its privacy budget.
+    """A data set with its privacy budget. `str` gives what is spent and what is left, in words.
 
-    `budget` is None if no limit is set. `spent` is the sum of the ε of all releases (reserved, done and failed),
-    rounded up, and `releases` is their number. `created` is in UTC.
+    `budget` is the limit of ε and `delta_budget` that of δ; None if no limit is set. `spent` and `delta_spent` are the
+    sums of ε and of δ over all releases (reserved, done and failed), rounded up: basic composition. `releases` is their
+    number. `created` is in UTC.
 
     >>> from datetime import UTC
     >>> dataset = Dataset("people", budget=3.0, spent=1.0, releases=2, created=datetime(2026, 1, 1, tzinfo=UTC))
     >>> dataset.left, round(dataset.power(), 3)
     (2.0, 0.136)
+    >>> str(dataset)
+    'ε spent 1, 2 of 3 left; δ spent 0'
     """
 
     name: str
@@ -39,28 +40,36 @@ class Dataset:
     spent: float
     releases: int
     created: datetime
+    delta_budget: float | None = None
+    delta_spent: float = 0.0
 
     @property
     def left(self) -> float | None:
-        """What is left of the budget, rounded down and at least 0; None if no limit is set."""
-        if self.budget is None:
-            return None
-        return max(0.0, round_down(exact(self.budget) - exact(self.spent)))
+        """What is left of the budget of ε, rounded down and at least 0; None if no limit is set."""
+        return _left(self.budget, self.spent)
+
+    @property
+    def delta_left(self) -> float | None:
+        """What is left of the budget of δ, rounded down and at least 0; None if no limit is set."""
+        return _left(self.delta_budget, self.delta_spent)
 
     def power(self, level: float = 0.05) -> float:
-        """Lemma 1: no test of one person's value at this level has more power than level * e^spent; rounded up."""
+        """The largest power of a test of one person's value at this level, after all releases; rounded up (Lemma 1)."""
         if not 0 < level < 1:
             raise InputError(f"level={level!r} is not between 0 and 1.", "Use a significance level such as 0.05.")
-        if self.spent == 0:
-            return level
-        if self.spent >= 700:  # the exponential would overflow
-            return 1.0
-        return min(1.0, math.nextafter(level * (math.exp(self.spent) * _SLACK), math.inf))
+        return largest_probability(level, self.spent, self.delta_spent)
+
+    def __str__(self) -> str:
+        left = "no budget is set" if self.left is None else f"{self.left:g} of {self.budget:g} left"
+        delta = f"δ spent {in_full(self.delta_spent)}"
+        if self.delta_left is not None and self.delta_budget is not None:
+            delta += f", {in_full(self.delta_left)} of {in_full(self.delta_budget)} left"
+        return f"ε spent {self.spent:g}, {left}; {delta}"
 
 
 @dataclass(frozen=True)
 class Record:
-    """One release. Its ε is spent from the reservation on, in every state. Times are in UTC.
+    """One release. Its ε and δ are spent from the reservation on, in every state. Times are in UTC.
 
     `rows` is the number of rows written, set when the release is done. `output` is a file name without its folder.
     """
@@ -74,6 +83,7 @@ class Record:
     rows: int | None
     guarantee: Guarantee
     output: str | None
+    delta: float = 0.0
 
 
 def overspent(dataset: Dataset, epsilon: float) -> BudgetError:
@@ -93,30 +103,19 @@ def overspent(dataset: Dataset, epsilon: float) -> BudgetError:
     )
 
 
-def exact(epsilon: float) -> Fraction:
-    """ε as the decimal number that it is written as, so that ten times 0.1 is 1.
-
-    The float next to 0.1 exceeds it by 1 in 10^17, far less than the margin by which exact noise stays below its ε.
-
-    >>> 10 * exact(0.1) == 1 < 10 * Fraction(0.1)
-    True
-    """
-    return Fraction(repr(epsilon))
-
-
-def round_up(number: Fraction) -> float:
-    """The smallest float whose decimal form is at least `number`.
-
-    >>> round_up(3 * exact(0.1)), exact(round_up(Fraction(1, 3))) > Fraction(1, 3)
-    (0.3, True)
-    """
-    near = float(number)
-    return near if exact(near) >= number else math.nextafter(near, math.inf)
+def overspent_delta(dataset: Dataset, delta: float) -> BudgetError:
+    """The error for a release that requests more δ than is left."""
+    left, name = dataset.delta_left or 0.0, dataset.name
+    return BudgetError(
+        f"the release asks for δ = {in_full(delta)}, but only {in_full(left)} is left of the budget "
+        f"δ = {in_full(dataset.delta_budget or 0.0)} of data set {name!r}.",
+        "Ask for less (delta=...), for pure differential privacy (delta=0), or raise the budget, if those whom it "
+        f"protects agree: dipriv ledger budget {name!r} EPSILON --delta DELTA.",
+    )
 
 
-def round_down(number: Fraction) -> float:
-    """The largest float whose decimal form is at most `number`."""
-    return -round_up(-number)
+def _left(budget: float | None, spent: float) -> float | None:
+    return None if budget is None else max(0.0, round_down(exact(budget) - exact(spent)))
 
 
 def check_name(name: object) -> str:

@@ -9,23 +9,34 @@ from typing import ClassVar, Literal
 
 from dipriv._base.columns import NumericColumn
 from dipriv.errors import InputError
-from dipriv.references._learning.domain import check_column, domain_of
-from dipriv.references._learning.learn import NetworkPlan
-from dipriv.references.protocol import Order, reference_spec
+from dipriv.references._learning.domain import Domain, check_column, domain_of
+from dipriv.references._learning.learn import MarkovPlan, plan_shares
+from dipriv.references.protocol import LabelPolicy, Order, reference_spec
 from dipriv.schema import Kind, Schema
+
+SHARES = tuple(Fraction(percent, 100) for percent in (15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 95, 99))
+"""Parts of ε that the reference may have by default."""
+ALLOWED_ERROR, ALLOWED_ERROR_ALONE = 2.5, 0.45
+"""How large the noise in the reference's cells may be beside their sampling error, by default. It must be less for a
+single column, whose cells must show single values."""
+MIN_SHARE = Fraction(40, 100)
+"""The least part of ε for a reference of several columns: their dependence shows in many small cells."""
 
 
 @reference_spec("private")
 @dataclass(frozen=True)
 class Private:
-    """Bins for each column and a network of two-way tables, all estimated under differential privacy.
+    """A Markov network: histograms of columns and tables of the pairs that matter most, all measured under (ε, δ).
 
     Parameters
     ----------
-    target : a column of interest: it becomes a parent of all others, so that their dependence on it is kept best.
-    reference_share : the part of ε that is spent on the reference; the rest protects the rows. By default p/(p + 1)
-        for p columns.
-    strict : refuse to read the labels of text columns from the rows, where nothing declares them.
+    target : a column of interest: its pairs with all other columns are measured first.
+    reference_share : the part of ε that is spent on the reference; the rest protects the rows. By default the least
+        that a good reference needs for this number of rows and columns.
+    labels : where the labels of text columns come from that the schema does not declare. "private": found under
+        (ε, δ), all others become one label, `(other)`. "declared": such columns are refused. "public": read from the
+        rows and called public.
+    pairs : pairs of columns whose joint distribution is measured first.
 
     Raises
     ------
@@ -33,13 +44,14 @@ class Private:
 
     Examples
     --------
-    >>> Private().share(columns=1), Private().share(columns=9)
-    (Fraction(1, 2), Fraction(9, 10))
+    >>> Private(target="income", pairs=(("age", "sex"),)).labels
+    'private'
     """
 
     target: str | None = None
     reference_share: float | None = None
-    strict: bool = False
+    labels: LabelPolicy = "private"
+    pairs: tuple[tuple[str, str], ...] = ()
     order: ClassVar[Order] = None
     by: ClassVar[None] = None
     source: ClassVar[Literal["private"]] = "private"
@@ -55,26 +67,58 @@ class Private:
                 f"expected target as text, got {type(self.target).__name__}.", "Give the name of a column."
             )
 
-    def share(self, columns: int) -> Fraction:
-        """The reference's part of ε: the more columns there are, the less information a row's own noisy values keep."""
-        return Fraction(columns, columns + 1) if self.reference_share is None else Fraction(self.reference_share)
-
     def check(self, columns: Sequence[NumericColumn], schema: Schema) -> None:
-        if self.target not in (None, *(column.name for column in columns)):
+        names = [column.name for column in columns]
+        wanted = [*([] if self.target is None else [self.target]), *(name for pair in self.pairs for name in pair)]
+        if unknown := [name for name in wanted if name not in names]:
             raise InputError(
-                f"target names {self.target!r}, which is not a column of the table ({len(columns)} columns).",
+                f"target and pairs name {unknown[0]!r}, which is not a column of the table ({len(columns)} columns).",
                 "Correct the name, or remove it.",
             )
         for column in columns:
             check_column(column, schema.get(column.name))
 
-    def plan(self, columns: Sequence[NumericColumn], schema: Schema, epsilon: float, *, disjoint: bool) -> NetworkPlan:
+    def plan(
+        self,
+        columns: Sequence[NumericColumn],
+        schema: Schema,
+        epsilon: float,
+        delta: float,
+        rows: int,
+        *,
+        disjoint: bool,
+    ) -> MarkovPlan:
         self.check(columns, schema)
-        domains = tuple(domain_of(column, schema.get(column.name)) for column in columns)
+        domains = tuple(domain_of(column, schema.get(column.name), delta > 0) for column in columns)
+        first = self._first([column.name for column in columns])
+        whole, most = Fraction(epsilon), Fraction(delta)
         if disjoint:
-            return NetworkPlan(domains, self.target, Fraction(epsilon), epsilon)
-        row_epsilon = float(Fraction(epsilon) * (1 - self.share(len(columns))))
-        return NetworkPlan(domains, self.target, Fraction(epsilon) - Fraction(row_epsilon), row_epsilon)
+            settled, shares = plan_shares(domains, rows, whole, most, len(first))
+            return MarkovPlan(settled, first, shares, whole, epsilon)
+        row_epsilon = float(whole * (1 - self._share(domains, rows, whole, most, len(first))))
+        left = whole - Fraction(row_epsilon)
+        settled, shares = plan_shares(domains, rows, left, most, len(first))
+        return MarkovPlan(settled, first, shares, left, row_epsilon)
+
+    def _share(self, domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fraction, first: int) -> Fraction:
+        """The reference's part of ε: what is given, else the least that makes its noise a small multiple of sampling
+        error. The rows get what the reference does not need.
+        """
+        if self.reference_share is not None:
+            return Fraction(self.reference_share)
+        for share in SHARES if len(domains) == 1 else SHARES[SHARES.index(MIN_SHARE) :]:
+            shares = plan_shares(domains, rows, epsilon * share, delta, first)[1]
+            if shares.error(rows) <= (ALLOWED_ERROR_ALONE if len(domains) == 1 else ALLOWED_ERROR):
+                return share
+        return SHARES[-1]
+
+    def _first(self, names: Sequence[str]) -> tuple[tuple[int, int], ...]:
+        """The pairs to measure first: those listed, then the target with every other column."""
+        listed = [(names.index(one), names.index(other)) for one, other in self.pairs]
+        if self.target is not None:
+            target = names.index(self.target)
+            listed += [(target, other) for other in range(len(names)) if other != target]
+        return tuple(dict.fromkeys((min(pair), max(pair)) for pair in listed))
 
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
@@ -83,4 +127,4 @@ class Private:
         return False
 
     def describe(self) -> str:
-        return "private (bins and two-way tables learned under differential privacy)"
+        return "private (a Markov network of two-way tables learned under differential privacy)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -21,6 +21,8 @@ from dipriv.schema import Kind, Schema
 Order: TypeAlias = Sequence[str] | Literal["random"] | None
 """In which order the chain rule takes the columns: as given, as listed, or drawn at random."""
 Source: TypeAlias = Literal["nothing", "rows", "groups", "private"]
+LabelPolicy: TypeAlias = Literal["private", "declared", "public"]
+"""Labels that nothing declares: found under (ε, δ), refused, or read from the rows and called public."""
 ValuesCounter: TypeAlias = Callable[[ValuesOf], list[Counts]]
 """Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter contains public data only."""
 
@@ -124,6 +126,26 @@ class CountableValues(Protocol):
         """The sums over all rows of the counter's results for parts of them, array by array: private."""
         ...
 
+    def frequencies(self, names: Sequence[str], at_least: int = 1) -> dict[str, Frequencies]:
+        """The distinct values of some columns that this many cells have, and how many have each: private."""
+        ...
+
+    def keep_labels(self, kept: Mapping[str, NDArray[np.intp]]) -> None:
+        """Settle the labels of some columns: the kept ones, given by their numbers in `Frequencies.values`, after one
+        label for all others, which is number 0. Later counts see these labels.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """The distinct values of one column, in order, nulls left out; private. Labels are numbered 0, 1, ...."""
+
+    values: NDArray[Any] = field(repr=False)
+    counts: Counts = field(repr=False)
+    others: int = 0
+    """How many cells already have the label that stands for all others."""
+
 
 class Learned(Protocol):
     """A reference that was learned from private rows, with the kinds and codecs of the columns it was learned for."""
@@ -154,6 +176,11 @@ class LearningPlan(Protocol):
         ...
 
     @property
+    def delta(self) -> Fraction:
+        """δ: what labels and frequent values, and Gaussian noise, cost beside ε. 0 where nothing needs it."""
+        ...
+
+    @property
     def row_epsilon(self) -> float:
         """The part of ε that is left for a released row's own noise."""
         ...
@@ -171,16 +198,33 @@ class LearnableSpec(ReferenceSpec, Protocol):
     """A spec that is learned from all rows under differential privacy."""
 
     @property
-    def strict(self) -> bool:
-        """Whether labels that neither a type nor the schema declares may not be read from the rows."""
+    def labels(self) -> LabelPolicy:
+        """Where the labels of text columns come from that the schema does not declare."""
         ...
 
     def check(self, columns: Sequence[NumericColumn], schema: Schema) -> None:
         """Refuse columns that cannot be learned, before any row is read: labels need not be known yet."""
         ...
 
-    def plan(self, columns: Sequence[NumericColumn], schema: Schema, epsilon: float, *, disjoint: bool) -> LearningPlan:
-        """Divide ε between reference and rows; where the rows learned from are `disjoint`, both have all of it."""
+    def plan(
+        self,
+        columns: Sequence[NumericColumn],
+        schema: Schema,
+        epsilon: float,
+        delta: float,
+        rows: int,
+        *,
+        disjoint: bool,
+    ) -> LearningPlan:
+        """Divide ε between reference and rows; where the rows learned from are `disjoint`, both have all of it.
+
+        Parameters
+        ----------
+        delta
+            At most this much δ; 0 for pure ε-differential privacy.
+        rows
+            How many rows it will be learned from: public.
+        """
         ...
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dipriv.errors import DiprivError
 from dipriv.guarantee import Guarantee
+from dipriv.guarantee.wording import privacy_loss
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
 
@@ -67,9 +68,9 @@ class LedgerSession:
         return split
 
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
-        """Spend ε, before any output exists."""
+        """Spend ε and δ, before any output exists."""
         number = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
-        return Receipt(guarantee.epsilon, self.ledger, number, self.name)
+        return Receipt(guarantee, self.ledger, number, self.name)
 
 
 @dataclass
@@ -87,14 +88,14 @@ class TransformReceipts:
             first, self.first = self.first, None
         if first is not None:
             return first
-        return Receipt(self.guarantee.epsilon) if self.session is None else self.session.reserve(self.guarantee)
+        return Receipt(self.guarantee) if self.session is None else self.session.reserve(self.guarantee)
 
 
 @dataclass
 class Receipt:
-    """ε that was reserved for one release. Without a ledger nothing is counted, and ε is spent all the same."""
+    """What was reserved for one release. Without a ledger nothing is counted, and ε and δ are spent all the same."""
 
-    epsilon: float
+    guarantee: Guarantee
     ledger: Ledger | None = field(repr=False, default=None)
     number: int | None = None
     dataset: str | None = None
@@ -126,4 +127,5 @@ class Receipt:
 
     def _spent(self) -> str:
         where = "" if self.number is None else f" in the ledger, as release {self.number} of data set {self.dataset!r}"
-        return f"ε = {self.epsilon:g} is spent{where}: some of the output may have been seen."
+        loss = privacy_loss(self.guarantee.epsilon, self.guarantee.delta)
+        return f"{loss} is spent{where}: some of the output may have been seen."

@@ -19,6 +19,7 @@ from dipriv._random.streams import Stream
 from dipriv._tables import frames
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError
+from dipriv.references.protocol import LabelPolicy
 from dipriv.release import local
 from dipriv.release.accounting import Receipt, TransformReceipts
 from dipriv.release.fidelity import expected_fidelity
@@ -39,13 +40,13 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
     *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
 
-    With a ledger, `fit` reserves ε, which covers the first `transform`; each further one reserves the ε of the rows'
-    noise again.
+    With a ledger, `fit` reserves ε and δ, which cover the first `transform`; each further one reserves the ε of the
+    rows' noise again, and no δ.
 
     Parameters
     ----------
-    epsilon, reference, kernel, schema, columns, drop, keep, public, target, reference_share, strict, ledger, dataset,
-    seed : as for `dipriv.privatize`.
+    epsilon, delta, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs,
+    ledger, dataset, seed : as for `dipriv.privatize`.
 
     Attributes
     ----------
@@ -68,6 +69,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         epsilon: float = 1.0,
         *,
+        delta: float | None = None,
         reference: ReferenceLike = None,
         kernel: KernelLike = "optimal",
         schema: SchemaLike = None,
@@ -77,12 +79,14 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         public: Any = None,
         target: str | None = None,
         reference_share: float | None = None,
-        strict: bool = False,
+        labels: LabelPolicy | None = None,
+        pairs: Sequence[tuple[str, str]] = (),
         ledger: Ledger | str | Path | None = None,
         dataset: str | None = None,
         seed: Seed = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.reference = reference
         self.kernel = kernel
         self.schema = schema
@@ -92,7 +96,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.public = public
         self.target = target
         self.reference_share = reference_share
-        self.strict = strict
+        self.labels = labels
+        self.pairs = pairs
         self.ledger = ledger
         self.dataset = dataset
         self.seed = seed
@@ -125,7 +130,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._keep, self._seed = tuple(options.keep), options.seed
-        again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon)
+        again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon, delta=0.0)
         self._receipts = TransformReceipts(again, plan.session, release.receipt)
         self._fingerprint_key = os.urandom(32)
         self._reference_fingerprint = None if plan.origin.is_public else self._fingerprint(table)

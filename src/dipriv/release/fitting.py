@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dipriv._base.arrays import Counts
 from dipriv._base.columns import ColumnValues
 from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv._base.jit import announce_compilation
@@ -21,12 +20,17 @@ from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import Stream
 from dipriv._tables.arrow import distinct_labels, group_codes
-from dipriv._tables.fitted_columns import FittedColumn, declared_labels, fit_columns, refuse_nulls
+from dipriv._tables.fitted_columns import (
+    FittedColumn,
+    fit_columns,
+    label_of_others,
+    refuse_nulls,
+    with_levels,
+)
 from dipriv._tables.frames import Column, Table, check_names, read
-from dipriv._tables.identifiers import refuse_free_text_labels
 from dipriv.codecs import Codec
 from dipriv.codecs.levels import LevelsCodec
-from dipriv.errors import InputError, InternalError, ReferenceDataError, SchemaError
+from dipriv.errors import InputError, InternalError, ReferenceDataError
 from dipriv.kernels import Kernel, KernelSpec
 from dipriv.mechanism import Chain, Mechanism, compose, encode
 from dipriv.references import (
@@ -37,11 +41,11 @@ from dipriv.references import (
     Reference,
     ReferenceRows,
     ReferenceSpec,
-    ValuesCounter,
 )
 from dipriv.references.protocol import draw_order
+from dipriv.release.labels import Labels, TableValues, check_labels, labels_of, read_labels
 from dipriv.schema import Categorical, Schema
-from dipriv.sources.protocol import CountableRows, Labels
+from dipriv.sources.protocol import CountableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,20 +145,25 @@ class FitPlan:
 
     A reference that is fitted on a hold-out, on a public table or on no rows is fitted already: that reads nothing of
     the rows that are released. A private one is learned when `fit` is called, and nothing here depends on the rows but
-    labels that are taken as public.
+    labels that the user calls public.
     """
 
     spec: ReferenceSpec
     columns: tuple[Column, ...]
     declared: tuple[str, ...]
     labels_read: tuple[str, ...]
+    """Columns whose labels were read from the rows and are called public."""
     reference_epsilon: Fraction
     """What each row that a private reference is learned from pays for it; 0 for other references."""
     row_epsilon: float
     """What a released row pays for its own noise."""
+    delta: Fraction = Fraction(0)
+    """The δ of each row that a private reference is learned from; 0 where nothing needs it."""
     by: str | None = None
     width: int = 1
     """How many columns U has, where that is known."""
+    labels_found: tuple[str, ...] = ()
+    """Columns whose labels are found under differential privacy."""
     _kernel: KernelSpec | None = field(repr=False, default=None)
     _learning: LearningPlan | None = field(repr=False, default=None)
     _labels: Labels = field(repr=False, default_factory=dict)
@@ -162,8 +171,8 @@ class FitPlan:
 
     @property
     def lists_categories(self) -> bool:
-        """Whether the type of a column lists categories."""
-        return any(column.labels is not None for column in self.columns)
+        """Whether the types of columns list categories that a reference, not a private one, takes over."""
+        return self._learning is None and any(column.labels is not None for column in self.columns)
 
     def fit(self, rows: CountableRows | None, bits: Bits) -> FittedMechanism:
         """The fitted mechanism; a private reference is learned from these rows."""
@@ -172,10 +181,12 @@ class FitPlan:
         if rows is None or self._kernel is None or self._learning is None:
             raise InternalError("a reference is to be learned from no rows.", "This is a fault in dipriv: report it.")
         announce_compilation()
-        learned = self._learning.learn(TableValues(rows, self._labels), bits)
+        values = TableValues(rows, self.columns, dict(self._labels))
+        learned = self._learning.learn(values, bits)
+        labels = [values.labels.get(column.name) for column in self.columns]
         columns = tuple(
-            FittedColumn(column, kind, self._labels.get(column.name), codec)
-            for column, kind, codec in zip(self.columns, learned.kinds, learned.codecs, strict=True)
+            FittedColumn(column.without_categories(), with_levels(kind, published), published, codec)
+            for column, kind, published, codec in zip(self.columns, learned.kinds, labels, learned.codecs, strict=True)
         )
         coordinates = coordinates_of(columns, learned.reference, learned.order)
         kernel = self._kernel.build(self.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
@@ -191,6 +202,7 @@ def plan_fit(
     columns: Sequence[Column],
     schema: Schema,
     *,
+    delta: float = 0.0,
     rows: CountableRows | None = None,
     reference: Table | None = None,
     disjoint: bool = False,
@@ -200,6 +212,8 @@ def plan_fit(
 
     Parameters
     ----------
+    delta
+        At most this much δ of a row, for a private reference.
     rows
         What a private reference is learned from.
     reference
@@ -210,7 +224,8 @@ def plan_fit(
     if spec.source == "private":
         if rows is None:
             raise InternalError("a private reference needs rows.", "This is a fault in dipriv: please report it.")
-        return _plan_learning(cast(LearnableSpec, spec), kernel, epsilon, columns, schema, rows, disjoint=disjoint)
+        learnable = cast(LearnableSpec, spec)
+        return _plan_learning(learnable, kernel, epsilon, columns, schema, rows, delta=delta, disjoint=disjoint)
     fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits)
     return FitPlan(
         spec,
@@ -233,75 +248,35 @@ def _plan_learning(
     schema: Schema,
     rows: CountableRows,
     *,
+    delta: float,
     disjoint: bool,
 ) -> FitPlan:
     spec.check([column.numeric(None) for column in columns], schema)
-    labels, labels_read = labels_of(columns, schema, rows, strict=spec.strict)
+    labels, unlisted = labels_of(columns, schema)
+    check_labels(unlisted, spec.labels, delta)
+    read = tuple(column.name for column in unlisted) if spec.labels == "public" else ()
+    labels |= read_labels(unlisted, rows) if read else {}
     numeric = [column.numeric(labels.get(column.name)) for column in columns]
-    learning = spec.plan(numeric, schema, epsilon, disjoint=disjoint)
+    learning = spec.plan(numeric, schema, epsilon, delta, rows.n_rows, disjoint=disjoint)
+    found = {column.name: label_of_others(column) for column in unlisted if column.name not in labels}
+    if not 0 <= learning.delta <= Fraction(delta):
+        raise InternalError("a reference needs more δ than it was given.", "This is a fault in dipriv: report it.")
     coordinates = learning.coordinates()
     kernel.check(learning.row_epsilon, coordinates)
     return FitPlan(
         spec,
         tuple(columns),
         tuple(schema),
-        labels_read,
+        read,
         learning.reference_epsilon,
         learning.row_epsilon,
+        learning.delta,
         width=len(coordinates),
+        labels_found=tuple(found),
         _kernel=kernel,
         _learning=learning,
-        _labels=labels,
+        _labels=labels | found,
     )
-
-
-def labels_of(
-    columns: Sequence[Column], schema: Schema, rows: CountableRows, *, strict: bool
-) -> tuple[Labels, tuple[str, ...]]:
-    """The labels of all label columns, and the names of the columns whose labels were read from the rows.
-
-    Labels that neither a type nor the schema declares are read, and so taken as public; `strict` refuses that.
-    """
-    labelled = [column for column in columns if column.storage.family == "label"]
-    declared = {column.name: declared_labels(column, schema.get(column.name)) for column in labelled}
-    unlisted = [column for column in labelled if declared[column.name] is None]
-    if unlisted and strict:
-        raise SchemaError(
-            f"column {unlisted[0].name!r} has labels that are declared nowhere ({len(unlisted)} such columns), and "
-            "strict refuses to read them from the rows.",
-            "Declare them: Categorical(levels=...), or a categorical type; or drop the column.",
-        )
-    read = tuple(column.name for column in unlisted)
-    found = rows.labels(read) if unlisted else {}
-    for column in unlisted:  # judged by the labels alone, which are taken as public
-        refuse_free_text_labels(column, found[column.name], rows.n_rows)
-    return {**declared, **found}, read
-
-
-@dataclass(frozen=True, eq=False)
-class TableCounter:
-    """A counter of column values, applied to tables. It is pickled for workers, and contains no secret."""
-
-    counter: ValuesCounter
-    labels: Labels = field(repr=False)
-
-    def __call__(self, table: Table) -> list[Counts]:
-        return self.counter(lambda name: table.cells(name, self.labels.get(name)))
-
-
-@dataclass(frozen=True, eq=False)
-class TableValues:
-    """Rows of tables as columns of values: labels become their positions in `labels`."""
-
-    rows: CountableRows
-    labels: Labels = field(repr=False)
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
-
-    def count(self, counter: ValuesCounter) -> list[Counts]:
-        return self.rows.count(TableCounter(counter, self.labels))
 
 
 def fit(

@@ -109,7 +109,7 @@ def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> Non
     """Write a public reference. The caller has made sure that it is public."""
     content = {
         "format": FORMAT,
-        "columns": tuple(_without_categories(column) for column in fitted.columns),
+        "columns": fitted.columns,
         "reference": fitted.reference,
         "kernel": fitted.kernel,
         "order": fitted.order,
@@ -119,11 +119,6 @@ def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> Non
         "guarantee": guarantee,
     }
     write_atomic(Path(path), state.dump(content))
-
-
-def _without_categories(column: FittedColumn) -> FittedColumn:
-    """The labels of the public reference stay; the categories of the table that was fitted with it do not."""
-    return replace(column, facts=replace(column.facts, labels=None, label_values=None))
 
 
 def load_local(path: str | Path, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> LocalReference:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from dipriv._base.decimals import round_up
 from dipriv.guarantee.guarantee import (
     Assumption,
     AssumptionKind,
@@ -69,18 +70,24 @@ def make_guarantee(
     keep: Sequence[str],
     *,
     epsilon: float,
+    delta: float,
     secure: bool,
     unit: ContributionBound | None = None,
     types_inferred: bool = False,
     fitted_once: bool = False,
 ) -> Guarantee:
-    """The guarantee of a release from one table; with a unit, of all rows of one unit, which share ε."""
+    """The guarantee of a release from one table; with a unit, of all rows of one unit, which share ε and δ.
+
+    `delta` is the largest δ that the plan was allowed; the guarantee is pure where the plan needs none.
+    """
+    delta = delta if plan.delta else 0.0
     unchanged = (Unprotected(UnprotectedKind.UNCHANGED_COLUMNS, columns=tuple(keep)),) if keep else ()
     counted = not origin.is_public and origin.source != "fit"
     return Guarantee(
         epsilon=epsilon,
         kernel=kernel.describe(),
-        reference=_reference(spec, plan, origin),
+        reference=_reference(spec, plan, origin, delta if unit is None else round_up(plan.delta)),
+        delta=delta,
         unit=PrivacyUnit() if unit is None else PrivacyUnit.rows_of(unit.column, unit.max_rows),
         unprotected=(*origin.unprotected, *unchanged),
         released_rows=origin.released if counted else None,
@@ -97,7 +104,8 @@ def make_guarantee(
 def make_local_guarantee(spec: ReferenceSpec, kernel: KernelSpec, plan: FitPlan, origin: Origin) -> Guarantee:
     """The guarantee of an exported reference that owners apply to their own records (Definition S1)."""
     learned = spec.source == "private"
-    reference = ReferenceFacts(ReferenceSource.PRIVATE, spec.describe()) if learned else _reference(spec, plan, origin)
+    found = ReferenceFacts(ReferenceSource.PRIVATE, _description(spec, plan))
+    reference = found if learned else _reference(spec, plan, origin)
     not_learned_from = (Assumption(AssumptionKind.RECORD_NOT_LEARNED_FROM),) if learned else ()
     return Guarantee(
         epsilon=plan.row_epsilon,
@@ -115,13 +123,20 @@ def make_local_guarantee(spec: ReferenceSpec, kernel: KernelSpec, plan: FitPlan,
     )
 
 
-def _reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> ReferenceFacts:
-    source, description = _SOURCES[origin.source], spec.describe()
+def _reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin, delta: float = 0.0) -> ReferenceFacts:
+    """With the δ of each row that a private reference is learned from."""
+    source, description = _SOURCES[origin.source], _description(spec, plan)
     if spec.source != "private":
         return ReferenceFacts(source, description)
     if origin.held:
-        return ReferenceFacts(source, description, rows=origin.learned_from)
-    return ReferenceFacts(source, description, float(plan.reference_epsilon), plan.row_epsilon)
+        return ReferenceFacts(source, description, rows=origin.learned_from, delta=delta or None)
+    return ReferenceFacts(source, description, float(plan.reference_epsilon), plan.row_epsilon, delta=delta or None)
+
+
+def _description(spec: ReferenceSpec, plan: FitPlan) -> str:
+    """The reference in a few words, and what becomes of rare labels."""
+    rare = " in which labels that few rows have are released as (other)" if plan.labels_found else ""
+    return spec.describe() + rare
 
 
 def _about_reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> Iterator[Assumption]:

@@ -5,21 +5,24 @@ An option that would have no effect is an error: the caller believes that it has
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
+from dipriv._base.decimals import in_full
 from dipriv._random.bits import Bits, Seed, source
 from dipriv._tables.frames import check_names
 from dipriv.errors import InputError, PrivacyWarning
-from dipriv.guarantee import check_epsilon
+from dipriv.guarantee import check_delta, check_epsilon
 from dipriv.kernels import KernelSpec
 from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
-from dipriv.references.protocol import as_spec, by_name
+from dipriv.references.protocol import LabelPolicy, as_spec, by_name
 from dipriv.schema import Kind, Schema
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
@@ -30,8 +33,12 @@ if TYPE_CHECKING:
 DEFAULT_HOLDOUT = 0.25
 """The share of rows that is held out by default, where a hold-out is used."""
 DEFAULT_ROWS_PER_UNIT = 10
+DEFAULT_DELTA = 1e-9
+"""δ by default, where the reference is learned privately."""
 LARGE_EPSILON = 10.0
 """Beyond that a release protects little: e^10 is 22,026."""
+LARGE_DELTA = 1e-5
+"""Beyond that a δ is larger than one divided by the number of rows of most tables."""
 ReferenceLike = str | ReferenceSpec | None
 KernelLike = str | KernelSpec
 SchemaLike = Schema | Mapping[str, Kind] | None
@@ -40,6 +47,7 @@ SchemaLike = Schema | Mapping[str, Kind] | None
 class OptionTypes(TypedDict, total=False):
     """The types of the options of `dipriv.privatize`, for editors and type checkers."""
 
+    delta: float | None
     reference: ReferenceLike
     kernel: KernelLike
     schema: SchemaLike
@@ -53,7 +61,8 @@ class OptionTypes(TypedDict, total=False):
     rows_per_unit: int | None
     target: str | None
     reference_share: float | None
-    strict: bool
+    labels: LabelPolicy | None
+    pairs: Sequence[tuple[str, str]]
     ledger: Ledger | str | Path | None
     dataset: str | None
     seed: Seed
@@ -71,6 +80,7 @@ class ReleaseOptions:
     """
 
     epsilon: float
+    delta: float | None = None
     reference: ReferenceLike = None
     kernel: KernelLike = "optimal"
     schema: SchemaLike = field(default=None, repr=False)
@@ -84,14 +94,18 @@ class ReleaseOptions:
     rows_per_unit: int | None = None
     target: str | None = None
     reference_share: float | None = None
-    strict: bool = False
+    labels: LabelPolicy | None = None
+    pairs: Sequence[tuple[str, str]] = ()
     ledger: Ledger | str | Path | None = field(default=None, repr=False)
     dataset: str | None = None
     seed: Seed = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", check_delta(self.delta))
         source(self.seed)
+        self._check_labels_and_pairs()
         self._check_reference()
         self._check_holdout()
         self._check_columns()
@@ -147,6 +161,22 @@ class ReleaseOptions:
         return self.epsilon if self.contribution_bound is None else self.contribution_bound.row_epsilon(self.epsilon)
 
     @property
+    def total_delta(self) -> float:
+        """The largest δ of the guarantee: as given, else 1e-9 for a private reference; others are pure."""
+        if self.delta is not None:
+            return self.delta
+        return DEFAULT_DELTA if self.spec.source == "private" else 0.0
+
+    @property
+    def row_delta(self) -> float:
+        """The largest δ of one row: all of it, or its part of the unit's.
+
+        It is rounded down, so that its exact value is below the decimal number that the guarantee states.
+        """
+        bound, delta = self.contribution_bound, self.total_delta
+        return math.nextafter(delta if bound is None else bound.row_delta(self.epsilon, delta), 0.0)
+
+    @property
     def uses_holdout(self) -> bool:
         """Whether the reference comes from rows that are held out: a private one only on request."""
         if self.public is not None or self.spec.source == "nothing":
@@ -188,6 +218,7 @@ class ReleaseOptions:
             raise InputError(
                 "no column is left to privatize.", "Name fewer columns in keep or drop, or more in columns."
             )
+        check_pairs(getattr(self.spec, "pairs", ()), found)
         return found
 
     def declared(self, privatized: Sequence[str], names: Sequence[str]) -> Schema:
@@ -205,6 +236,11 @@ class ReleaseOptions:
             found.append(f"columns passed through unprotected: {', '.join(map(repr, self.keep))}.")
         if self.epsilon > LARGE_EPSILON:
             found.append(f"ε = {self.epsilon:g} is beyond {LARGE_EPSILON:g} and protects little.")
+        if self.total_delta > LARGE_DELTA:
+            found.append(
+                f"δ = {in_full(self.total_delta)} is beyond {in_full(LARGE_DELTA)}: it allows a release without any "
+                f"protection for one row in {math.floor(1 / self.total_delta):,}."
+            )
         return found
 
     def warn(self) -> None:
@@ -214,8 +250,22 @@ class ReleaseOptions:
 
     def _of_private_reference(self) -> dict[str, Any]:
         """The options that only a private reference has, where they are given."""
-        given = {"target": self.target, "reference_share": self.reference_share, "strict": self.strict or None}
+        given = {
+            "target": self.target,
+            "reference_share": self.reference_share,
+            "labels": self.labels,
+            "pairs": self.pairs or None,
+        }
         return {name: value for name, value in given.items() if value is not None}
+
+    def _check_labels_and_pairs(self) -> None:
+        if self.labels is not None and self.labels not in get_args(LabelPolicy):
+            raise InputError(
+                f"labels={self.labels!r:.40} is unknown.", f"Use one of {', '.join(map(repr, get_args(LabelPolicy)))}."
+            )
+        pairs: Any = self.pairs
+        well_formed = isinstance(pairs, Iterable) and not isinstance(pairs, str)
+        object.__setattr__(self, "pairs", tuple(map(_pair, pairs)) if well_formed else (_pair(pairs),))
 
     def _check_reference(self) -> None:
         given = list(self._of_private_reference())
@@ -226,6 +276,12 @@ class ReleaseOptions:
                 "Leave it out, or use the private reference: reference=Private(...) takes it, too."
                 if own
                 else "Leave it out, or use the private reference.",
+            )
+        if self.delta and self.spec.source != "private":
+            raise InputError(
+                f"delta={self.delta!r} is given, but with this reference ({self.spec.describe()}) a release is pure: "
+                "its δ is 0.",
+                "Leave delta out, or use the private reference.",
             )
         if self.public is None:
             return
@@ -294,3 +350,30 @@ class ReleaseOptions:
             )
         if both := set(self.drop) & {*self.keep, *self.keys}:
             raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
+
+
+def check_pairs(pairs: Iterable[tuple[str, str]], names: Sequence[str]) -> None:
+    """Refuse pairs that are not two different privatized columns; all of them at once."""
+    wrong = [_wrong_name(name, names) for pair in pairs for name in pair if name not in names]
+    wrong += [f"{one!r} is paired with itself" for one, other in pairs if one == other and one in names]
+    if wrong:
+        raise InputError(
+            f"pairs: {'; '.join(dict.fromkeys(wrong))}.", "Give pairs of two different columns that are privatized."
+        )
+
+
+def _wrong_name(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, 1)
+    return f"{name!r} is not a privatized column" + (f" (did you mean {close[0]!r}?)" if close else "")
+
+
+def _pair(pair: Any) -> tuple[str, str]:
+    names = (pair,) if isinstance(pair, str) or not isinstance(pair, Iterable) else tuple(pair)
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"expected each of pairs as two column names, got {len(names)} of type {type(names[0]).__name__}."
+            if names
+            else "expected each of pairs as two column names, got none.",
+            'Write pairs=[("age", "income"), ...].',
+        )
+    return names[0], names[1]

@@ -66,7 +66,7 @@ class Plan(Generic[Data]):
         The release is committed once its rows exist: immediately for a table in memory, when they are read to the end
         or written for others. A failure on the way leaves ε spent.
         """
-        receipt = Receipt(self.guarantee.epsilon)
+        receipt = Receipt(self.guarantee)
         with closing(self._rows):
             if self.session is not None:
                 receipt = self.session.reserve(self.guarantee, output)
@@ -151,6 +151,7 @@ def prepare(
             options.row_epsilon,
             columns,
             declared,
+            delta=options.row_delta,
             rows=learned_from,
             reference=reference,
             disjoint=uses_holdout,
@@ -166,6 +167,7 @@ def prepare(
             origin,
             options.keep,
             epsilon=options.epsilon,
+            delta=options.total_delta,
             secure=bits.secure,
             unit=options.contribution_bound,
             types_inferred=source.types_are_inferred,

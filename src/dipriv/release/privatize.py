@@ -13,6 +13,7 @@ from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
 from dipriv.errors import InputError
+from dipriv.references.protocol import LabelPolicy
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
 from dipriv.release.result import Release
@@ -51,6 +52,7 @@ def privatize(
     data: Any,
     epsilon: float,
     *,
+    delta: float | None = None,
     reference: ReferenceLike = None,
     kernel: KernelLike = "optimal",
     schema: SchemaLike = None,
@@ -64,13 +66,14 @@ def privatize(
     rows_per_unit: int | None = None,
     target: str | None = None,
     reference_share: float | None = None,
-    strict: bool = False,
+    labels: LabelPolicy | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     seed: Seed = None,
     progress: bool | Progress = False,
 ) -> Release[Any]:
-    """Release a table row by row under ε-differential privacy.
+    """Release a table row by row under differential privacy.
 
     Parameters
     ----------
@@ -79,6 +82,9 @@ def privatize(
         pyarrow Dataset, a function that returns a fresh iterator of Arrow record batches each time, or a Spark
         DataFrame. These must give the same rows in the same order each time.
     epsilon : total privacy budget of a row, over all its columns; of all rows of a privacy unit with `unit`.
+    delta : δ beside ε, for a private reference, which finds labels and frequent values under it and may be measured
+        with Gaussian noise: at most this much is spent, 1e-9 by default. 0 for pure ε-differential privacy. Releases
+        with other references are always pure.
     reference : "private" (learned from all rows under a part of ε, so that every row is released and protected),
         "holdout" (the paper's: empirical distribution of a random hold-out that is not released, nor protected) or a
         specification from `dipriv.references`. By default the empirical distribution of `public` if that is given, else
@@ -96,7 +102,10 @@ def privatize(
         at random. The column itself is not released unless it is kept.
     target : a column of interest: what others say about it is kept best by a private reference.
     reference_share : the part of ε that a private reference is learned with.
-    strict : refuse text columns whose labels are not declared in the schema.
+    labels : where the labels of text and categorical columns come from that the schema does not list: "private" (the
+        default: found under (ε, δ); labels that few rows have are released as "(other)", or as missing where labels are
+        not text), "declared" (such columns are refused) or "public" (read from the rows and not protected).
+    pairs : pairs of columns whose joint distribution a private reference measures first.
     ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
         against the data set's budget before anything is released, and holds out the same rows as every other release.
     seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
@@ -118,7 +127,7 @@ def privatize(
 
     Warns
     -----
-    PrivacyWarning : for a seed, for columns in `keep`, and for ε beyond 10.
+    PrivacyWarning : for a seed, for columns in `keep`, for ε beyond 10, and for δ beyond 1e-5.
 
     Examples
     --------
@@ -130,6 +139,7 @@ def privatize(
     """
     options = ReleaseOptions(
         epsilon,
+        delta=delta,
         reference=reference,
         kernel=kernel,
         schema=schema,
@@ -143,7 +153,8 @@ def privatize(
         rows_per_unit=rows_per_unit,
         target=target,
         reference_share=reference_share,
-        strict=strict,
+        labels=labels,
+        pairs=pairs,
         ledger=ledger,
         dataset=dataset,
         seed=seed,

@@ -136,7 +136,7 @@ class Release(Generic[Data]):
     @property
     def receipt(self) -> Receipt:
         """What was reserved for this release."""
-        return Receipt(self.guarantee.epsilon) if self._receipt is None else self._receipt
+        return Receipt(self.guarantee) if self._receipt is None else self._receipt
 
     def _settle(self) -> None:
         """Commit the release in the ledger if its rows exist; rows that are computed later commit it themselves.
@@ -213,4 +213,5 @@ class Release(Generic[Data]):
         return kept | {"fidelity": self.fidelity, "_secrets": None, "_receipt": None}
 
     def __repr__(self) -> str:
-        return f"Release({self.n_rows} rows, {len(self.schema)} columns, epsilon={self.guarantee.epsilon:g})"
+        delta = f", delta={self.guarantee.delta:g}" if self.guarantee.delta else ""
+        return f"Release({self.n_rows} rows, {len(self.schema)} columns, epsilon={self.guarantee.epsilon:g}{delta})"

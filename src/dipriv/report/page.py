@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
+from dipriv._base.decimals import in_full
 from dipriv.report import formats
 from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
 from dipriv.report.distances import REPEATS
@@ -34,6 +35,7 @@ def render(comparison: Comparison) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         number=formats.number,
+        digits=in_full,
         fixed=formats.fixed,
         signed=formats.signed,
         percent=formats.percent,

@@ -1,13 +1,15 @@
 """Privacy units and contribution bounding: all rows of a unit (a person, a household) share ε.
 
-With at most K rows per unit and ε/K a row, the rows of one unit together are ε-private (basic composition). Which K
-rows of a unit are kept is decided by a keyed hash of their positions: by nothing that the rows contain.
+With at most K rows per unit and ε/K a row, the rows of one unit together are ε-private (group privacy). If a row is
+(ε', δ')-private, K rows together are (K ε', δ' (1 + e^ε' + ... + e^((K - 1) ε')))-private (Vadhan 2017, Lemma 2.2).
+Which K rows of a unit are kept is decided by a keyed hash of their positions: by nothing that the rows contain.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ from dipriv._random.streams import Stream
 from dipriv._tables.frames import Table
 from dipriv.errors import InputError
 from dipriv.sources.holdout import Split
+
+_DIGITS = 60
+"""Of the sum for group privacy; at most 15 of them cancel, for the smallest ε and the largest number of rows."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,21 @@ class ContributionBound:
     def row_epsilon(self, epsilon: float) -> float:
         """The budget of one row: K of them add up to no more than ε."""
         return epsilon if self.max_rows == 1 else math.nextafter(epsilon / self.max_rows, 0.0)
+
+    def row_delta(self, epsilon: float, delta: float) -> float:
+        """The δ of one row: with `row_epsilon(epsilon)`, K rows have no more than δ together.
+
+        It is rounded down, and 0 where it is too small for a float.
+
+        >>> f"{ContributionBound('person', 10).row_delta(1.0, 1e-9):.3g}"
+        '6.12e-11'
+        """
+        if self.max_rows == 1 or not delta:
+            return delta
+        with localcontext(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN):
+            row_epsilon = Decimal(self.row_epsilon(epsilon))
+            rows = ((self.max_rows * row_epsilon).exp() - 1) / (row_epsilon.exp() - 1)
+            return math.nextafter(float(Decimal(repr(delta)) / rows), 0.0)
 
     def describe(self) -> str:
         return f"the rows of one {self.column!r} (at most {self.max_rows})"

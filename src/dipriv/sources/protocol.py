@@ -12,25 +12,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-import pyarrow as pa
-
 from dipriv._base.arrays import Counts, Mask
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
-from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
 
 Counter: TypeAlias = Callable[[Table], list[Counts]]
 """Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter contains public data only."""
-Labels: TypeAlias = dict[str, pa.Array]
 Data = TypeVar("Data")
 Data_co = TypeVar("Data_co", covariant=True)
 
 
 class CountableRows(Protocol):
-    """Rows that only sums and labels are asked of. How many they are is public.
+    """Rows that only sums are asked of. How many they are is public.
 
     A pass is one call with a counter, a pure function of some rows that can be pickled, so it can run where the rows
     are. Noise is added afterwards, by the caller. Infinities are clipped in every table that a counter is given
@@ -44,18 +41,21 @@ class CountableRows(Protocol):
         """The sums over all rows of what `counter` gives for parts of them, array by array: private."""
         ...
 
-    def labels(self, names: Sequence[str]) -> Labels:
-        """All distinct labels of these columns, as `distinct_labels` sorts them; nulls are left out."""
+    def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
+        """The values of these columns that at least `at_least` cells have, in order, and how many have each: private.
+
+        Labels are as the table holds them, other values the numbers of `Table.cells`. Nulls and NaN are left out.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class CountedTables:
-    """Rows in tables on this machine, some at a time; some of their labels may be known."""
+    """Rows in tables on this machine, some at a time; the values of some columns may have been counted."""
 
     n_rows: int
     tables: Callable[[], Iterable[Table]] = field(repr=False)
-    known_labels: Labels = field(repr=False, default_factory=dict)
+    known_counts: Mapping[str, ValueCounts] = field(repr=False, default_factory=dict)
 
     def count(self, counter: Counter) -> list[Counts]:
         sums: list[Counts] = []
@@ -63,13 +63,13 @@ class CountedTables:
             sums = added(sums, counter(table))
         return sums
 
-    def labels(self, names: Sequence[str]) -> Labels:
-        if all(name in self.known_labels for name in names):
-            return {name: self.known_labels[name] for name in names}
-        seen: Labels = {}
-        for table in self.tables():
-            seen = merged(seen, labels_in(table, names))
-        return seen
+    def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
+        rest = [name for name in names if name not in self.known_counts]
+        running = RunningCounts()
+        for table in self.tables() if rest else ():
+            running.add(count_values(table, rest))
+        found = {**self.known_counts, **running.total()}
+        return frequent({name: found[name] for name in names}, at_least)
 
 
 def added(sums: list[Counts], counts: list[Counts]) -> list[Counts]:
@@ -77,18 +77,6 @@ def added(sums: list[Counts], counts: list[Counts]) -> list[Counts]:
     if not sums or not counts:
         return sums or counts
     return [one + other for one, other in zip(sums, counts, strict=True)]
-
-
-def labels_in(table: Table, names: Sequence[str]) -> Labels:
-    """The distinct labels of some columns in these rows, sorted."""
-    return {name: distinct_labels(table.array(name)) for name in names}
-
-
-def merged(one: Labels, other: Labels) -> Labels:
-    """The labels of two parts of the rows together, in any order; {} stands for no rows."""
-    if not one or not other:
-        return one or other
-    return {name: distinct_labels(pa.concat_arrays([seen, other[name].cast(seen.type)])) for name, seen in one.items()}
 
 
 @dataclass(frozen=True)
@@ -119,7 +107,7 @@ class Scan:
     """Clip infinities to the largest finite numbers; raising would leak information about a protected row."""
     fingerprint: FingerprintRequest | None = None
     labels_of: tuple[str, ...] = ()
-    """Columns whose labels will be asked for, if they are text: one pass less where they are found in this one."""
+    """Columns whose labels will be counted, if they are text: one pass less where that is done in this one."""
     progress: Progress = field(repr=False, default=no_progress)
 
     @property

@@ -17,6 +17,7 @@ import pyarrow as pa
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
 from dipriv.errors import InputError, InternalError, SourceChangedError
 from dipriv.sources._blocks import block_digest, cut
 from dipriv.sources._errors import CellTypeError
@@ -28,13 +29,10 @@ from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import (
     CountableRows,
     CountedTables,
-    Labels,
     ReleaseJob,
     RowSelection,
     Scan,
     TableFingerprint,
-    labels_in,
-    merged,
 )
 
 MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
@@ -102,7 +100,7 @@ def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
     used = {*request.used}
     every = rows.schema.names if seen is not None else [name for name in rows.schema.names if name in used]
     key, digests, count = os.urandom(32), list[bytes](), 0
-    labels: Labels = {}
+    running = RunningCounts()
     for block in _blocks(rows, every):
         if seen is not None:
             for batch in block.to_batches():
@@ -110,14 +108,14 @@ def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
         table = _as_table(block.select([name for name in every if name in used]), request.clip_infinities)
         digests.append(block_digest(table, request.verified, key))
         texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
-        labels = merged(labels, labels_in(table, texts)) if texts else labels
+        running.add(count_values(table, texts))
         count += table.rows
         request.progress("reading", count, rows.n_rows)
     if not count:
         raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
     names = tuple(name for name in rows.schema.names if name in used)
     fingerprint = None if seen is None else seen.result()
-    return StreamedRows(rows, names, request, count, fingerprint, labels, key, tuple(digests))
+    return StreamedRows(rows, names, request, count, fingerprint, running.total(), key, tuple(digests))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +127,8 @@ class StreamedRows:
     request: Scan
     n_rows: int
     fingerprint: TableFingerprint | None
-    labels: Labels = field(repr=False)
-    """Of all rows, as far as the first pass collected them."""
+    label_counts: Mapping[str, ValueCounts] = field(repr=False)
+    """Of all rows, for the columns that the first pass counted."""
     key: bytes = field(repr=False)
     digests: tuple[bytes, ...] = field(repr=False)
 
@@ -190,7 +188,7 @@ class StreamedRows:
         return CountedTables(
             selection.n_released if whole else selection.n_reference,
             lambda: (some for _, some in self._selected(side, "learning")),
-            self.labels if selection.n_released == self.n_rows else {},
+            self.label_counts if selection.n_released == self.n_rows else {},
         )
 
     def gather(self, selection: RowSelection) -> Table:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dipriv._random.bits import Seed
 from dipriv.auditing.attacks.attribute_inference import TOLERANCE
 from dipriv.auditing.attacks.membership import best_threshold
-from dipriv.auditing.attacks.outcome import compare, max_advantage, max_success_rate
+from dipriv.auditing.attacks.outcome import compare, max_advantage
 from dipriv.auditing.attacks.reidentification import CANDIDATES
 from dipriv.auditing.attacks.run import run_attacks
 from dipriv.auditing.attacks.setup import MIN_PEOPLE, MIN_ROWS, AttackSetup, assign_cohorts, set_up
@@ -23,6 +23,7 @@ from dipriv.auditing.nearness import Points, Space
 from dipriv.auditing.procedure import Privatize, ReleasedTable, ReleaseProcedure
 from dipriv.auditing.results import AttackResult
 from dipriv.errors import InputError
+from dipriv.guarantee.trade_off import largest_probability
 from tests.support import ALARM
 
 SURE = 1 - ALARM
@@ -201,7 +202,7 @@ def test_no_event_of_a_private_mechanism_is_likelier_than_allowed(epsilon: float
         law = randomized_response(spent, levels)
         events = np.array(list(product([0.0, 1.0], repeat=levels)))
         p, q = (events @ law[row] for row in (0, 1))
-        return max(float(one) - max_success_rate(epsilon, float(other)) for one, other in zip(p, q, strict=True))
+        return max(float(one) - largest_probability(float(other), epsilon) for one, other in zip(p, q, strict=True))
 
     assert worst(epsilon, 2) == pytest.approx(0, abs=1e-12)  # reached: the bound is the smallest that holds
     assert worst(epsilon, 5) < 1e-12
@@ -209,7 +210,7 @@ def test_no_event_of_a_private_mechanism_is_likelier_than_allowed(epsilon: float
     chances = np.linspace(0, 1, 100_001)
     most = max(max_advantage(epsilon, chance) for chance in chances)
     assert most == pytest.approx(np.tanh(epsilon / 2), abs=1e-4)
-    assert max_success_rate(1e9, 0.5) == 1.0
+    assert largest_probability(0.5, 1e9) == 1.0
 
 
 @pytest.mark.parametrize(("k", "levels"), [(2, 2), (2, 6), (3, 4), (4, 3)])
@@ -226,10 +227,10 @@ def test_the_best_pick_among_k_is_within_the_bound(k: int, levels: int) -> None:
         return right
 
     for epsilon in (0.2, 1.0, 2.0):
-        assert 1 / k < best(epsilon) <= max_success_rate(epsilon, 1 / k)
-    assert best(6.0) > max_success_rate(0.2, 1 / k)  # control
+        assert 1 / k < best(epsilon) <= largest_probability(1 / k, epsilon)
+    assert best(6.0) > largest_probability(1 / k, 0.2)  # control
     two_replacements = np.exp(2.0) / (np.exp(2.0) + k - 1)
-    assert max_success_rate(1.0, 1 / k) <= two_replacements
+    assert largest_probability(1 / k, 1.0) <= two_replacements
 
 
 def test_a_claim_is_refuted_if_and_only_if_it_is_too_small() -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
+from scipy import stats
 
 import dipriv
 from dipriv._random.bits import source
-from dipriv.auditing.intervals import epsilon_of_draws
+from dipriv.auditing.intervals import epsilon_of_draws, epsilon_of_rho, rho_of_draws
 from dipriv.auditing.learning import audit_independence, audit_learning
 from dipriv.auditing.noise_reuse import audit_noise_reuse
 from dipriv.auditing.primitives import audit_primitives
 from dipriv.auditing.procedure import Privatize
 from dipriv.auditing.results import Bound
-from dipriv.references._learning.measurements import Accountant
+from dipriv.references._learning import measurements
+from dipriv.references._learning.zcdp import largest_rho
 from dipriv.release import options
 from tests.unit.auditing.test_mutants import (
     ATOMS,
@@ -75,17 +76,30 @@ def test_a_private_reference_depends_on_its_rows() -> None:
     assert audit_independence(Privatize(1.0), REALS, 1.0, rng()).exceeded
 
 
+SAMPLERS = ("discrete_laplace", "discrete_gaussian")
+
+
+def scale_noise(patch: pytest.MonkeyPatch, share: float) -> None:
+    """Only a share of the noise that is paid for."""
+    for name in SAMPLERS:
+        sound = getattr(measurements, name)
+        patch.setattr(
+            measurements, name, lambda draws, scale, sound=sound: np.round(share * sound(draws, scale)).astype(np.int64)
+        )
+
+
 def learned(table: pa.Table, **asked: Any) -> Bound | None:
     publish = Privatize(1.0, {"kernel": "laplace", **asked})
     return audit_learning(publish, table, 0.5, confidence=SURE, fits=80, rng=rng())
 
 
-@pytest.mark.parametrize("table", [pytest.param(REALS, marks=pytest.mark.slow), LABELS], ids=["reals", "labels"])
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [REALS, LABELS], ids=["reals", "labels"])
 def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = learned(table)
     assert sound is not None
     assert not sound.exceeded
-    monkeypatch.setattr(Accountant, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
+    scale_noise(monkeypatch, 0.0)
     found = learned(table)
     assert found is not None
     assert found.lower == epsilon_of_draws(40, 40, 0, 40, SURE)  # always distinguished
@@ -93,7 +107,7 @@ def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.M
 
 
 def test_learning_from_a_hold_out_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Accountant, "noise", lambda self, count, scale: np.zeros(count, dtype=np.int64))
+    scale_noise(monkeypatch, 0.0)
     split = dipriv.Split.new(0.5, bits=source(3))
     found = learned(LABELS, split=split)
     assert found is not None
@@ -110,19 +124,39 @@ def test_no_row_is_replaced_whose_label_would_vanish() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_primitives_cost_what_is_spent_and_little_less(epsilon: float) -> None:
-    counts, choices = audit_primitives(epsilon, draws=1_000_000, confidence=SURE, seed=2)
+    (counts, choices, gaussian), exact = audit_primitives(epsilon, 1e-9, draws=1_000_000, confidence=SURE, seed=2)
     assert 0.9 * epsilon < counts.lower < epsilon
     assert 0.75 * epsilon < choices.lower < epsilon
+    assert 0.9 * epsilon < gaussian.lower < epsilon
+    assert (gaussian.delta, counts.delta) == (1e-9, 0.0)
+    assert exact[0].epsilon == pytest.approx(epsilon, rel=1e-8)
+    assert not any(one.exceeded for one in exact)
 
 
 @pytest.mark.parametrize("share", [0.0, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.5, 0.75))])
 def test_too_little_noise_of_primitives_is_caught(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise: Callable[..., NDArray[np.int64]] = Accountant.noise
-    monkeypatch.setattr(
-        Accountant, "noise", lambda self, count, scale: np.round(share * noise(self, count, scale)).astype(int)
-    )
-    for found in audit_primitives(1.0, draws=1_000_000, confidence=SURE, seed=2):
+    scale_noise(monkeypatch, share)
+    for found in audit_primitives(1.0, 1e-9, draws=1_000_000, confidence=SURE, seed=2)[0]:
         assert found.exceeded
+
+
+def test_a_bound_on_rho_is_below_the_truth_and_near_it() -> None:
+    """Two normal distributions at a distance of 1.5 in a few bins: ρ = 1.5²/2, as their Rényi divergences have it."""
+    edges = np.linspace(-2.5, 2.5, 11)
+    chances = [np.diff(stats.norm.cdf(edges + move), prepend=0, append=1) for move in (-0.75, 0.75)]
+    hits = [np.round(100_000_000 * law).astype(np.intp) for law in chances]
+    tries = [int(counts.sum()) for counts in hits]
+    bound = rho_of_draws(hits[0], tries[0], hits[1], tries[1], 0.95)
+    assert 0.95 * 1.125 < bound < 1.125
+    assert rho_of_draws(hits[0], tries[0], hits[0], tries[0], 0.95) == 0
+
+
+@pytest.mark.parametrize("rho", [1e-9, 1e-4, 0.1, 3.0, 40.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01])
+def test_epsilon_of_rho_is_the_inverse_of_what_budgets_are_planned_by(rho: float, delta: float) -> None:
+    epsilon = epsilon_of_rho(rho, delta)
+    most = float(largest_rho(Fraction(epsilon), Fraction(delta)))
+    assert most == pytest.approx(rho, rel=1e-9) if epsilon else most > rho
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "optimal"])

@@ -145,7 +145,8 @@ EVERY_TYPE = pa.table(
     ("column", "reference"), list(zip(EVERY_TYPE.column_names, cycle(["private", "holdout"]), strict=False))
 )
 def test_every_type_can_be_audited(column: str, reference: str) -> None:
-    release = dipriv.privatize(EVERY_TYPE.select([column]), 2.0, reference=reference, seed=6)
+    share = 0.5 if reference == "private" else None
+    release = dipriv.privatize(EVERY_TYPE.select([column]), 2.0, reference=reference, reference_share=share, seed=6)
     assert release.secrets.mechanism is not None
     claimed = release.secrets.mechanism.kernel.epsilon
     bound = audit_rows(release.secrets.mechanism, claimed, draws=10_000, confidence=SURE, seed=6)

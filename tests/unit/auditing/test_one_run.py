@@ -7,12 +7,15 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 import dipriv
 from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv.auditing.canaries import Canaries, distinct, extremes, record_pairs
+from dipriv.auditing.intervals import chance_of_guesses, epsilon_of_guesses
 from dipriv.auditing.one_run import audit_release, best_threshold, count_right
 from dipriv.auditing.procedure import Privatize, ReleasedTable
 from dipriv.errors import InputError
@@ -79,6 +82,51 @@ def test_randomized_response_is_bounded_by_its_own_epsilon() -> None:
     assert 0.85 < found.lower <= 1.0  # 20,000 guesses: ε is known to 4.9 sqrt(1/(p (1 - p) 20,000)) = 0.08
     (wrong,) = audit_release(randomized_response(1.3), table, 1.0, canaries=20_000, confidence=SURE, seed=3)  # type: ignore[arg-type]
     assert wrong.exceeded  # control
+
+
+@pytest.mark.parametrize(
+    ("canaries", "guesses", "right", "delta", "printed"),
+    [(1000, 100, 75, 1e-4, 0.673), (100_000, 1510, 1439, 1e-5, 2.675)],
+    ids=["Appendix D", "Section 7"],
+)
+def test_the_bound_at_a_delta_is_that_of_the_paper(
+    canaries: int, guesses: int, right: int, delta: float, printed: float
+) -> None:
+    """Steinke, Nasr, Jagielski (2023, arXiv 2305.08846v1) print three decimals, of which one example is cut off."""
+    found = epsilon_of_guesses(right, guesses, canaries, 0.95, delta)
+    assert found == pytest.approx(printed, abs=1e-3)
+    for wrong in ((guesses, delta), (canaries, 0.0)):  # controls: guesses in place of canaries, and no δ
+        assert epsilon_of_guesses(right, guesses, wrong[0], 0.95, wrong[1]) > printed + 0.01
+    assert chance_of_guesses(right, guesses, canaries, found, delta) == pytest.approx(0.05)
+
+
+@pytest.mark.slow
+@given(st.integers(1, 300), st.integers(0, 300), st.integers(0, 1000), st.floats(1e-12, 0.01))
+def test_what_refutes_an_epsilon_refutes_every_smaller_one(right: int, wrong: int, silent: int, delta: float) -> None:
+    """The p-value grows with ε up to the bound for δ = 0, so that halving finds its only crossing."""
+    guesses, canaries = right + wrong, right + wrong + silent
+    grid = np.linspace(0, epsilon_of_guesses(right, guesses, canaries, 0.95), 12)
+    chances = [chance_of_guesses(right, guesses, canaries, epsilon, delta) for epsilon in grid]
+    assert np.all(np.diff(chances) >= -1e-12)
+    assert epsilon_of_guesses(right, guesses, canaries, 0.95, delta) <= grid[-1]
+
+
+def test_a_coin_that_is_revealed_with_probability_delta_is_covered_by_delta() -> None:
+    def publish(table: pa.Table, seed: Seed) -> ReleasedTable:
+        noise = np.random.default_rng(seed)
+        response: ReleasedTable = randomized_response(1.0)(table, noise)  # type: ignore[operator]
+        true, said = (each.column("yes").to_numpy() for each in (table, response.data))
+        revealed = noise.random(len(true)) < 0.1
+        return ReleasedTable(pa.table({"yes": np.where(revealed, true, said)}), response.row_positions)
+
+    table = pa.table({"yes": RNG.random(20_000) < 0.5})
+    (pure,) = audit_release(publish, table, 1.0, delta=0.0, canaries=20_000, confidence=SURE, seed=3)
+    assert pure.exceeded
+    (found,) = audit_release(publish, table, 1.0, delta=0.1, canaries=20_000, confidence=SURE, seed=3)
+    assert (found.delta, found.exceeded) == (0.1, False)
+    (small,) = audit_release(publish, table, 1.0, delta=1e-9, canaries=20_000, confidence=SURE, seed=3)
+    assert small.exceeded  # control: a δ that does not cover it
+    assert small.lower <= pure.lower
 
 
 def test_only_canaries_that_are_released_count() -> None:

@@ -9,24 +9,28 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 import dipriv
 from dipriv.auditing import AttackResult, Audit, Bound, Exact
-from dipriv.auditing.intervals import Estimate, Rate
+from dipriv.auditing.intervals import Estimate, Rate, at_least, epsilon_of_draws
+from dipriv.auditing.procedure import Privatize
 from dipriv.cli import app
 from dipriv.cli.audit import _show
 from dipriv.kernels import Laplace
 from dipriv.report import compare
 from dipriv.report.page import render
 from tests.unit.refusal import refused
+from tests.unit.release.approximate import Approximate
 
 MARKER = "zq7-marker-xv"
 RNG = np.random.default_rng(5)
@@ -72,7 +76,7 @@ def test_what_holds_is_not_refuted(asked: dict[str, Any]) -> None:
     found = dipriv.audit(PEOPLE, 1.0, keep=["id"], **asked, **QUICK)
     assert found.passed
     assert found.claimed == 1.0
-    of_rows = 1 / 3  # two columns: two thirds of ε for the reference
+    of_rows = Privatize(1.0, {"keep": ["id"], **asked}).row_epsilon(pa.Table.from_pandas(PEOPLE))
     assert {bound.claimed for bound in found.bounds} <= {1.0, of_rows, 1 - of_rows}
     assert len(found.bounds) >= 2
     assert found.attacks
@@ -141,6 +145,12 @@ def test_the_reports_section_shows_what_was_found() -> None:
     assert ">holds<" not in page
     assert ">holds<" in render(compare(PEOPLE, PEOPLE, audit=found_all(0.9)))  # computed, so known
     assert "Audit" not in render(compare(PEOPLE, PEOPLE))
+    approximate = Audit(
+        1.0, "", 100, (replace(bound(1.0, 0.5), delta=1e-9),), (Exact("x", 1.0, 0.9, 1e-8),), delta=1e-9
+    )
+    page = render(compare(PEOPLE, PEOPLE, audit=approximate))
+    assert "<td>1, δ 1e-9</td>" in page
+    assert "<td>1, δ 1e-8</td>" in page
 
 
 @pytest.mark.parametrize(
@@ -170,6 +180,49 @@ def test_the_headline_is_of_the_rows_or_the_release_unless_a_step_is_refuted() -
 
 def test_the_headline_without_bounds() -> None:
     assert Audit(0.001, "", 100).headline == "claimed ε 0.0010; no lower bound was measured"
+    assert Audit(0.5, "", 100, delta=1e-9).headline == "claimed ε 0.50, δ 1e-9; no lower bound was measured"
+
+
+def test_the_headline_names_the_delta() -> None:
+    rows, release = bound(0.2, 0.1), replace(bound(1.0, 0.9, what="release"), delta=1e-9)
+    said = Audit(1.0, "", 100, (rows, release), delta=1e-9)
+    assert said.headline == "claimed ε 1.00, δ 1e-9; audited lower bound 0.90 at this δ (99.9%)"
+    assert [found["delta"] for found in said.to_dict()["bounds"]] == [0.0, 1e-9]
+    assert said.to_dict()["delta"] == 1e-9
+
+
+def test_the_command_shows_the_delta_of_each_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    approximate = Audit(1.0, "", 100, (replace(bound(1.0, 0.5), delta=1e-9), bound(0.2, 0.1)), delta=1e-9)
+    first, second = shown(monkeypatch, approximate, force_terminal=False)[1:3]
+    assert " 1, δ 1e-9 0.5 " in first
+    assert "δ" not in second
+
+
+def test_a_bound_from_draws_is_at_the_delta() -> None:
+    """An event that happens with probability 0.05 under one dataset only: unbounded ε, or δ = 0.05."""
+    counts = 500, 10_000, 0, 10_000
+    assert epsilon_of_draws(*counts, 0.999) > 3
+    assert epsilon_of_draws(*counts, 0.999, delta=0.05) == 0.0
+    half, lower = (1 + 0.999) / 2, epsilon_of_draws(*counts, 0.999, delta=0.01)
+    likely, rare = at_least(500, 10_000, half), 1 - at_least(10_000, 10_000, half)
+    assert lower == pytest.approx(math.log((likely - 0.01) / rare))
+
+
+def test_an_audit_compares_with_the_delta_of_the_guarantee() -> None:
+    """The rows' noise is pure; what is learned, canaries and attacks are judged at (ε, δ)."""
+    table = pa.table({"x": np.random.default_rng(1).normal(size=400)})
+    reference: Any = Approximate()
+    found = dipriv.audit(table, 1.0, delta=1e-6, reference=reference, draws=10_000, seed=1)
+    assert found.delta == 1e-6
+    assert "ε = 1, δ = 1e-6" in found.guarantee
+    assert {each.what: each.delta for each in found.bounds if each.delta} == {
+        "Gaussian noise on counts": 1e-6,
+        "what is learned from a row": 1e-6,
+        "release, extreme canaries": 1e-6,
+        "release, distinct canaries": 1e-6,
+    }
+    assert found.passed
+    assert json.loads(json.dumps(found.to_dict()))["delta"] == 1e-6
 
 
 def test_what_was_found_is_strict_json() -> None:
@@ -178,7 +231,7 @@ def test_what_was_found_is_strict_json() -> None:
     assert found["headline"] == "claimed ε 1.00; audited lower bound 0.90 (99.9%)"
     assert found["passed"] is False
     assert found["exact"] == [
-        {"what": "a row, all columns together", "claimed": 1.0, "epsilon": "inf", "exceeded": True}
+        {"what": "a row, all columns together", "claimed": 1.0, "epsilon": "inf", "delta": 0.0, "exceeded": True}
     ]
     assert [one["exceeded"] for one in found["bounds"] + found["attacks"]] == [False] * 4
     rate = Rate(30, 100)
@@ -220,7 +273,7 @@ def test_elsewhere_each_entry_has_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     lines = shown(monkeypatch, found_all(0.9), force_terminal=False)
     row = next(line for line in lines if line.startswith("attribute education of the head, nearest row"))
     assert len(row) > 80
-    assert row.endswith("0.172   ")
+    assert row.rstrip().endswith("0.172")
     assert "not refuted" in row
     assert "+0.125 to +0.275" in row
 

@@ -82,7 +82,13 @@ def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["guarantee"]["epsilon"] == 1.0
     assert told["rows"]["read"] == 2000
-    assert told["ledger"] == {"releases": 1, "spent": 1.0, "budget": None}
+    assert told["ledger"] == {
+        "releases": 1,
+        "spent": 1.0,
+        "budget": None,
+        "delta_spent": told["guarantee"]["delta"],
+        "delta_budget": None,
+    }
 
 
 @pytest.mark.slow
@@ -203,7 +209,9 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "unknown command": (("publish",), 2, "No such command"),
     "idle target": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--target", "pay"), 1, "not private"),
     "unknown target": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--target", "who"), 1, "'who'"),
-    "strict": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--strict"), 1, "strict"),
+    "declared": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--labels", "declared"), 1, "declared"),
+    "three in a pair": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--pair", "a,b,c"), 2, "3 columns"),
+    "unknown pair": (("privatize", "people.csv", "-o", "o.csv", "-e", "1", "--pair", "agee,who"), 1, "did you mean"),
 }  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from decimal import ROUND_DOWN, Decimal, localcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dipriv
+from dipriv._base.decimals import exact, in_full, in_short
 from dipriv.guarantee import (
     Assumption,
     AssumptionKind,
@@ -32,6 +35,7 @@ from dipriv.guarantee import (
 )
 from dipriv.guarantee.guarantee import MAX_EPSILON, MIN_EPSILON, NAMED_ASSUMPTIONS, LegacyField, unreadable
 from dipriv.guarantee.sidecar import Sidecar
+from dipriv.guarantee.trade_off import largest_probability
 from dipriv.references import Empirical, Grouped, Known, Parametric
 
 FRAME = pd.DataFrame({"who": np.repeat(np.arange(50), 8), "a": np.arange(400.0), "b": pd.Categorical(["x", "y"] * 200)})
@@ -103,10 +107,59 @@ def test_lemma_1_bounds_the_attackers_power() -> None:
     said = replace(KNOWN, epsilon=0.7)
     assert said.power(level=0.05) == pytest.approx(0.05 * math.exp(0.7))
     assert said.power(level=0.01, releases=3) == pytest.approx(0.01 * math.exp(2.1))
-    assert said.power(level=0.5, releases=9) == 1.0
+    assert said.power(level=0.5, releases=9) == pytest.approx(1 - 0.5 * math.exp(-6.3))
     assert replace(KNOWN, epsilon=1e5).power() == 1.0
     with pytest.raises(dipriv.InputError):
         said.power(level=0)
+
+
+@given(st.floats(1e-20, 1), st.just(0.0) | st.floats(1e-9, 800), st.just(0.0) | st.floats(1e-30, 1))
+def test_the_largest_probability_is_rounded_up_and_hardly_too_large(q: float, epsilon: float, delta: float) -> None:
+    """min(1, e^ε q + δ, 1 - e^-ε (1 - q - δ)), in 200 digits."""
+    with localcontext(prec=200, rounding=ROUND_DOWN):
+        level, factor, extra = Decimal(q), Decimal(epsilon).exp(), Decimal(delta)
+        largest = min(Decimal(1), level * factor + extra, 1 - max(Decimal(0), 1 - level - extra) / factor)
+        found = Decimal(largest_probability(q, epsilon, delta))
+        assert largest <= found <= 1
+        if epsilon < 700:
+            assert found <= largest * (1 + Decimal("1e-14")) + Decimal("1e-15") * (largest > Decimal("0.1"))
+
+
+def test_the_largest_probability_is_reached() -> None:
+    """Of two outcomes that are certain with probability δ and else randomized response with the ratio e^ε."""
+    epsilon, delta = 1.0, 0.01
+    likely = math.e / (1 + math.e)
+    p, q = delta + (1 - delta) * likely, (1 - delta) * (1 - likely)  # of the outcomes that favour D
+    bound = largest_probability(q, epsilon, delta)
+    assert bound == pytest.approx(p, abs=1e-12)
+    assert largest_probability(q, epsilon) < p - 0.009  # control: not without δ
+
+
+def test_two_releases_spend_delta_twice() -> None:
+    said = replace(KNOWN, epsilon=0.7, delta=0.001)
+    assert said.power() == pytest.approx(0.05 * math.exp(0.7) + 0.001)
+    assert said.power(releases=2) == pytest.approx(0.05 * math.exp(1.4) + 0.002)
+
+
+def test_delta_is_worded_where_there_is_one() -> None:
+    private = ReferenceFacts(ReferenceSource.PRIVATE, "private", 2 / 3, 1 / 3, delta=1e-9)
+    text = str(replace(KNOWN, delta=1e-9, reference=private))
+    assert text.startswith("Guarantee: ε = 1, δ = 1e-9 differential privacy.\n")
+    assert "at most e^ε = 2.719 times that under the other, plus δ = 1e-9." in text
+    assert "learned with ε = 0.6667, δ = 1e-9 of each row; the kernel spends ε = 0.3334 of each row" in text
+    pure = str(KNOWN)
+    assert pure.startswith("Guarantee: ε = 1 differential privacy (δ = 0).\n")
+    assert "differs by a factor of at most e^ε = 2.719." in pure
+    others = ReferenceFacts(ReferenceSource.PRIVATE, "private", rows=7, delta=1e-9)
+    assert "from 7 other rows under the same ε and δ." in str(replace(KNOWN, delta=1e-9, reference=others))
+    assert repr(replace(KNOWN, delta=1e-9)) == "Guarantee(ε=1, δ=1e-9, central, substitute-one row)"
+
+
+@given(st.floats(1e-30, 1e12))
+def test_what_is_printed_is_never_less(number: float) -> None:
+    assert Fraction(in_full(number)) == exact(number)
+    short = Fraction(in_short(number))
+    assert exact(number) <= short <= exact(number) * Fraction(10011, 10000)
 
 
 def test_words_and_reprs_show_no_cell() -> None:
@@ -142,7 +195,7 @@ WORDED: dict[AssumptionKind, str] = {
     AssumptionKind.ONE_ROW_PER_PERSON: "each person has one row",
     AssumptionKind.FILE_TYPES_PUBLIC: "which were inferred from all its rows, are public",
     AssumptionKind.TRANSFORMED_ONCE: "each further time adds ε = 0.25",
-    AssumptionKind.RECORD_NOT_LEARNED_FROM: "or their ε is added",
+    AssumptionKind.RECORD_NOT_LEARNED_FROM: "or their ε and δ are added",
     AssumptionKind.RECORD_RELEASED_ONCE: "each further release of it adds its ε",
     AssumptionKind.PARAMETER_PUBLIC: "these parameters are public: a, b",
     AssumptionKind.PARAMETER_READ_FROM_ROWS: "does not cover what they reveal: a, b",
@@ -223,7 +276,13 @@ guarantees = st.builds(
     epsilon=st.floats(MIN_EPSILON, MAX_EPSILON),
     kernel=texts,
     reference=st.builds(
-        ReferenceFacts, st.sampled_from(ReferenceSource), texts, st.none() | costs, st.none() | costs, counts
+        ReferenceFacts,
+        st.sampled_from(ReferenceSource),
+        texts,
+        st.none() | costs,
+        st.none() | costs,
+        counts,
+        st.none() | st.floats(0, 1),
     ),
     model=st.sampled_from([Model.CENTRAL, Model.LOCAL]),
     delta=st.floats(0, 1),

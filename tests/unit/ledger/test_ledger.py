@@ -13,17 +13,19 @@ from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dipriv
+from dipriv._base.decimals import exact, round_down, round_up
 from dipriv.errors import BudgetError, LedgerError
 from dipriv.guarantee import Assumption, AssumptionKind, ReferenceFacts, ReferenceSource
 from dipriv.guarantee.guarantee import MAX_EPSILON, MIN_EPSILON
 from dipriv.ledger import Dataset, DatasetState, Ledger, ReleaseRequest, database
-from dipriv.ledger.values import as_name, check_name, exact, round_down, round_up
+from dipriv.ledger.values import as_name, check_name
 from dipriv.release.accounting import LedgerSession
 from tests.unit.postgres import Server
 from tests.unit.refusal import SECRET, refused
@@ -31,12 +33,12 @@ from tests.unit.refusal import SECRET, refused
 EPSILONS = st.floats(MIN_EPSILON, MAX_EPSILON) | st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1e-9, 1e12])
 
 
-def promise(epsilon: float = 1.0) -> dipriv.Guarantee:
-    return dipriv.Guarantee(epsilon, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
+def promise(epsilon: float = 1.0, delta: float = 0.0) -> dipriv.Guarantee:
+    return dipriv.Guarantee(epsilon, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"), delta=delta)
 
 
-def spend(ledger: Ledger, name: str, epsilon: float) -> int:
-    return ledger.reserve(name, epsilon, promise(epsilon))
+def spend(ledger: Ledger, name: str, epsilon: float, delta: float = 0.0) -> int:
+    return ledger.reserve(name, epsilon, promise(epsilon, delta))
 
 
 def table(
@@ -281,11 +283,12 @@ def test_rounding_takes_the_next_float_on_the_safe_side(number: Fraction) -> Non
 @given(st.floats(0, 800), st.floats(0, 1, exclude_min=True, exclude_max=True))
 def test_power_is_never_too_small_and_hardly_too_large(spent: float, level: float) -> None:
     with localcontext(prec=60, rounding=ROUND_DOWN):
-        largest = min(Decimal(1), Decimal(level) * Decimal(spent).exp())
+        factor = Decimal(spent).exp()
+        largest = min(Decimal(level) * factor, 1 - (1 - Decimal(level)) / factor)
     power = account(spent=spent).power(level)
     assert largest <= Decimal(power) <= 1
     if spent < 700 and level > 1e-300:
-        assert power <= float(largest) * (1 + 1e-14)
+        assert power <= float(largest) * (1 + 1e-14) + 1e-15 * (largest > 0.1)
 
 
 def test_power_grows_with_every_release(file: Ledger) -> None:
@@ -547,11 +550,80 @@ def alter(ledger: Ledger, statement: str) -> None:
 
 def test_another_version_is_refused(ledger: Ledger, url: str) -> None:
     alter(ledger, "UPDATE dipriv_ledger SET version = 7")
-    refused(LedgerError, "has version 7", "reads version 1", call=lambda: Ledger.open(url))
+    refused(LedgerError, "has version 7", "reads versions 1 to 2", call=lambda: Ledger.open(url))
     alter(ledger, "DELETE FROM dipriv_ledger")
     refused(LedgerError, "has version None", call=lambda: Ledger.open(url))
     alter(ledger, "ALTER TABLE dipriv_ledger RENAME version TO edition")
     refused(LedgerError, "not a dipriv ledger", call=lambda: Ledger.open(url))
+
+
+def test_delta_adds_up_exactly(ledger: Ledger) -> None:
+    ledger.set_budget("people", 9.0)
+    for _ in range(10):
+        number = spend(ledger, "people", 0.1, 1e-10)
+    ledger.commit(number, 7)
+    ledger.fail(spend(ledger, "people", 0.5))
+    found = ledger.dataset("people")
+    assert (found.spent, found.delta_spent, found.releases) == (1.5, 1e-9, 11)
+    assert (found.delta_budget, found.delta_left) == (None, None)
+    assert [record.delta for record in ledger.records("people")] == [1e-10] * 10 + [0.0]
+    assert found.power() == pytest.approx(0.05 * math.exp(1.5) + 1e-9, rel=1e-12)
+    assert str(found) == "ε spent 1.5, 7.5 of 9 left; δ spent 1e-9"
+
+
+def test_a_budget_of_delta_holds_to_the_last_bit(ledger: Ledger) -> None:
+    assert ledger.set_budget("people", 9.0, 3e-9).delta_left == 3e-9
+    for _ in range(3):
+        spend(ledger, "people", 0.1, 1e-9)
+    assert ledger.dataset("people").delta_left == 0.0
+    refused(
+        BudgetError,
+        "δ = 1e-30",
+        "only 0 is left",
+        "δ = 3e-9",
+        "--delta",
+        call=lambda: spend(ledger, "people", 0.1, 1e-30),
+    )
+    spend(ledger, "people", 0.1)  # a pure release spends none
+    assert ledger.set_budget("people", 8.0).delta_budget == 3e-9  # as it was
+    ledger.set_budget("people", 8.0, 4e-9)
+    spend(ledger, "people", 0.1, 1e-9)
+    refusals: list[Any] = [-1e-9, 1.5, math.nan, True, "0"]
+    for wrong in refusals:
+        refused(dipriv.InputError, "delta", call=partial(ledger.set_budget, "people", 8.0, wrong))
+
+
+def as_version_1(ledger: Ledger) -> None:
+    """Take away what version 2 added."""
+    for statement in (
+        "ALTER TABLE dipriv_releases DROP COLUMN delta",
+        "ALTER TABLE dipriv_datasets DROP COLUMN delta_budget",
+        "UPDATE dipriv_ledger SET version = 1",
+    ):
+        alter(ledger, statement)
+
+
+def test_version_1_gets_a_delta_of_0_for_what_it_holds(ledger: Ledger, url: str) -> None:
+    ledger.set_budget("people", 3.0)
+    ledger.commit(spend(ledger, "people", 0.5), 7)
+    spend(ledger, "people", 0.25)
+    key, before = ledger.fingerprint_key(), ledger.records("people")
+    as_version_1(ledger)
+    with Ledger.open(url) as again:
+        assert again.fingerprint_key() == key
+        assert again.records("people") == before
+        spend(again, "people", 1.0, 1e-9)
+        found = again.dataset("people")
+        assert (found.spent, found.delta_spent, found.budget, found.delta_budget) == (1.75, 1e-9, 3.0, None)
+    Ledger.open(url).set_budget("people", 3.0, 1e-9)  # opening it again changes nothing
+    assert ledger.dataset("people").delta_left == 0.0
+
+
+def test_version_1_gets_the_delta_of_its_guarantees(ledger: Ledger, url: str) -> None:
+    ledger.set_budget("people", 3.0)
+    spend(ledger, "people", 0.5, 1e-6)
+    as_version_1(ledger)
+    assert Ledger.open(url).dataset("people").delta_spent == 1e-6
 
 
 def test_a_ledger_that_vanishes_is_not_made_anew(file: Ledger, tmp_path: Path) -> None:

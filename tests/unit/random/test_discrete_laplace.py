@@ -10,7 +10,8 @@ from scipy import stats
 
 from dipriv._random import discrete_laplace as module
 from dipriv._random.bits import Draws, source
-from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace, low_bits
+from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace
+from dipriv._random.rejection import ACCEPTED, UNDECIDED, low_bits
 from tests.support import ALARM, chi_square_tail, draws
 
 
@@ -65,7 +66,7 @@ def test_the_band_catches_what_the_fast_path_cannot_decide(monkeypatch: pytest.M
     words = np.array([[threshold, 12345], [threshold + (1 << 20), 12345]], dtype=np.uint64)
     z, state = np.empty(2, dtype=np.int64), np.empty(2, dtype=np.uint8)
     module.try_draws(words, float(t), m, module.BAND, z, state)
-    assert state.tolist()[0] == module.UNDECIDED
+    assert state.tolist()[0] == UNDECIDED
     low, high = (module._decide(words[0], iter([digit] * 9), t)[0] for digit in (0, 2**64 - 1))
     assert {low >> m, high >> m} <= {4, 5}
     calls: list[int] = []
@@ -79,7 +80,7 @@ def test_zero_digits_are_followed_by_more() -> None:
     """U = 0.000... has no logarithm yet: the fallback draws on until it has one."""
     t, m = 2**40, low_bits(2**40)
     size, state = module._decide(np.array([0, 12345], dtype=np.uint64), iter([0, 1 << 63, 5]), t)
-    assert state == module.ACCEPTED
+    assert state == ACCEPTED
     assert size >> m == int(-math.log(2.0**-129) * 256)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from dipriv._base.atoms_line import AtomsLine
 from dipriv._base.columns import NULL, PRESENT, ColumnValues
 from dipriv._random import streams
 from dipriv._random.bits import Bits, Draws
+from dipriv._random.discrete_gaussian import discrete_gaussian
 from dipriv._random.streams import LOOSE_LANE, NoiseUse, SplitLane, SpreadUse, Stream, column_stream
 from dipriv.codecs import Codec
 from dipriv.codecs.levels import LatticeCodec, LevelsCodec
@@ -102,6 +105,15 @@ def test_digits_that_decide_a_draw_are_drawn_once() -> None:
         np.arange(ROWS) % 2, Draws(bits, FIRST, ROWS)
     )
     assert any(lane >> 16 & 0xFFFFFF == NoiseUse.FURTHER_DIGITS for _, lane, _ in bits.log)
+    assert most_uses(bits) == 1
+
+
+def test_discrete_gaussian_noise_draws_every_block_once() -> None:
+    """All draws are left to further digits, and one in four is rejected."""
+    bits = recorded()
+    discrete_gaussian(Draws(bits, FIRST, ROWS), Fraction(10**6, 3), band=math.inf)
+    uses = Counter(lane >> 16 & 0xFFFFFF for _, lane, _ in bits.log)
+    assert uses[NoiseUse.DRAW] > ROWS
     assert most_uses(bits) == 1
 
 

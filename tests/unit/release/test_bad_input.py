@@ -250,7 +250,11 @@ def test_the_reference_has_a_share_of_epsilon(share: Any) -> None:
 
 def test_a_target_is_a_column() -> None:
     refused(InputError, "expected target as text, got int", call=lambda: Private(target=3))  # type: ignore[arg-type]
-    refused(InputError, "target names 'no such'", call=lambda: privatize(FRAME, reference=Private(target="no such")))
+    refused(
+        InputError,
+        "target and pairs name 'no such'",
+        call=lambda: privatize(FRAME, reference=Private(target="no such")),
+    )
 
 
 @pytest.mark.parametrize("what", ["reference", "kernel"])

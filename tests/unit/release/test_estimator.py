@@ -29,6 +29,7 @@ REFERENCE, REST = ROWS.iloc[:200], ROWS.iloc[200:]
 def test_parameters_are_stored_untouched_and_cloned() -> None:
     parameters = {
         "epsilon": 2.0,
+        "delta": None,
         "reference": Empirical(order="random"),
         "kernel": "laplace",
         "schema": Schema({"a": Continuous()}),
@@ -38,7 +39,8 @@ def test_parameters_are_stored_untouched_and_cloned() -> None:
         "public": None,
         "target": None,
         "reference_share": None,
-        "strict": False,
+        "labels": None,
+        "pairs": (),
         "ledger": None,
         "dataset": None,
         "seed": 3,

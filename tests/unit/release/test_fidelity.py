@@ -230,7 +230,9 @@ def test_a_private_reference_of_one_column_keeps_what_is_expected(name: str, ker
     fitted = fitted_of(dipriv.privatize(FRAME[[name]], 4.0, kernel=kernel, seed=1))
     check_on_reference(fitted, summed=name in ("label", "null"))
     told, doubled = (
-        expected_fidelity(fitted_of(dipriv.privatize(FRAME[[name]], e, kernel=kernel, seed=1)))[name]
+        expected_fidelity(fitted_of(dipriv.privatize(FRAME[[name]], e, kernel=kernel, reference_share=0.5, seed=1)))[
+            name
+        ]
         for e in (4.0, 8.0)
     )
     assert doubled > told > 0.05

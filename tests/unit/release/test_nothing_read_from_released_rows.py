@@ -101,7 +101,7 @@ def test_an_exported_reference_has_the_public_tables_labels_only(tmp_path: Path)
     assert b"SECRET" not in manifest
     assert b"other" not in manifest
     assert "SECRET" not in repr(dip.mechanism_)
-    assert dip.transform(private)["label"].dtype == private["label"].dtype
+    assert dip.transform(private)["label"].cat.categories.tolist() == ["x", "y"]
     assert dipriv.load_local(tmp_path / "reference").privatize({"label": "x", "text": "a"})["label"] in ("x", "y")
 
 

@@ -74,7 +74,15 @@ OTHERS: dict[str, Pair] = {
     ),
     "target and hold-out": ({"target": "pay", "reference": "holdout"}, "not private", {"target": "pay"}),
     "target and public": ({"target": "pay", "public": PUBLIC}, "not private", {"public": PUBLIC}),
-    "strict and hold-out": ({"strict": True, "reference": "holdout"}, "not private", {"strict": True}),
+    "labels and hold-out": ({"labels": "public", "reference": "holdout"}, "not private", {"labels": "public"}),
+    "unknown labels": ({"labels": "secret"}, "labels='secret' is unknown", {"labels": "declared"}),
+    "pairs and hold-out": (
+        {"pairs": [("pay", "age")], "reference": "holdout"},
+        "pairs is given",
+        {"pairs": [("pay", "age")]},
+    ),
+    "one name as a pair": ({"pairs": ["pay"]}, "two column names", {"pairs": [["pay", "age"]]}),
+    "one pair instead of several": ({"pairs": ("pay", "age")}, "two column names", {"pairs": (("pay", "age"),)}),
     "a share and a hold-out": (
         {"reference_share": 0.5, "reference": "holdout"},
         "not private",
@@ -110,6 +118,21 @@ OTHERS: dict[str, Pair] = {
         {"reference": Grouped("who", 1)},
     ),
 }
+
+
+@pytest.mark.parametrize("given", [{"pairs": ...}, {"reference": ...}], ids=["option", "reference"])
+def test_all_wrong_pairs_are_named_at_once_with_close_matches(given: dict[str, Any]) -> None:
+    pairs = (("agee", "pay"), ("nobody", "pay"), ("age", "age"), ("who", "pay"))
+    options: Any = {"pairs": pairs} if "pairs" in given else {"reference": Private(pairs=pairs)}
+    said = refused(
+        InputError,
+        "'agee' is not a privatized column (did you mean 'age'?)",
+        "'nobody' is not a privatized column;",
+        "'age' is paired with itself",
+        "'who' is not a privatized column",
+        call=lambda: dipriv.privatize(FRAME, 1.0, drop=["who"], **options),
+    )
+    assert "pay" not in said.fault
 
 
 def given(options: dict[str, Any], folder: Path) -> dict[str, Any]:

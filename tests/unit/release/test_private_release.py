@@ -30,7 +30,10 @@ from dipriv.references import Private
 from dipriv.references._learning import learn as learning
 from dipriv.references._learning.domain import Domain, domain_of
 from dipriv.references._learning.learn import LearnedNetwork, learn
+from dipriv.references._learning.shares import Shares, divide
+from dipriv.references._learning.zcdp import delta_of
 from dipriv.release import fitting
+from dipriv.release.labels import TableValues
 from dipriv.schema import Categorical, Continuous, Discrete
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.protocol import CountableRows, CountedTables
@@ -62,7 +65,8 @@ def people(rows: int = N, seed: int = 0) -> pd.DataFrame:
 class Seen:
     """What a release learned from."""
 
-    epsilon: list[Fraction]
+    budgets: list[Fraction]
+    """Of ε or ρ."""
     rows: list[int]
     plans: list[fitting.FitPlan]
 
@@ -72,14 +76,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     found = Seen([], [], [])
     real_learn, real_fit = learn, fitting.FitPlan.fit
 
-    def spied(
-        columns: Any, rows: fitting.TableValues, epsilon: Fraction, target: str | None, own: Bits
-    ) -> LearnedNetwork:
-        found.epsilon.append(epsilon)
+    def spied(columns: Any, rows: TableValues, shares: Shares, first: Any, own: Bits) -> LearnedNetwork:
+        found.budgets.append(shares.budget)
         assert isinstance(rows.rows, CountedTables)
         found.rows.append(sum(table.rows for table in rows.rows.tables()))
         assert found.rows[-1] == rows.n_rows
-        return real_learn(columns, rows, epsilon, target, own)
+        return real_learn(columns, rows, shares, first, own)
 
     def fit(plan: fitting.FitPlan, rows: CountableRows, own: Bits) -> fitting.FittedMechanism:
         found.plans.append(plan)
@@ -102,12 +104,13 @@ def test_pandas_keeps_dtypes_index_and_every_row() -> None:
         text=pd.array(["a", None, "b"] * (N // 3), dtype="string"),
     )
     release = dipriv.privatize(frame, 1.0, seed=1)
-    assert release.data.dtypes.equals(frame.dtypes)
+    assert release.data.drop(columns="sex").dtypes.equals(frame.drop(columns="sex").dtypes)
+    assert set(release.data["sex"].cat.categories) <= {"(other)", "f", "m"}  # no category that is not published
     assert release.data.index.equals(frame.index)
     assert release.secrets.released.all()
     assert release.secrets.split is None
     assert len(release.secrets.row_positions) == N
-    assert set(release.data["city"]) <= {"Bonn", "Köln", "Ulm"}
+    assert set(release.data["city"]) <= {"(other)", "Bonn", "Köln", "Ulm"}
     assert not release.data.equals(frame)
 
 
@@ -125,7 +128,8 @@ def test_polars_keeps_its_types() -> None:
     )
     released = dipriv.privatize(frame, 1.0, seed=1).data
     assert isinstance(released, pl.DataFrame)
-    assert released.schema == frame.schema
+    assert released.drop("enum").schema == frame.drop("enum").schema
+    assert isinstance(released.schema["enum"], pl.Enum)
     assert released.height == N
 
 
@@ -173,21 +177,26 @@ def test_columns_that_are_kept_or_dropped() -> None:
 # ---- what is promised ----
 
 
-@pytest.mark.parametrize(("columns", "share"), [(1, "0.5"), (2, "0.6667"), (4, "0.8")])
-def test_every_row_has_all_of_epsilon_and_the_share_is_told(columns: int, share: str, seen: Seen) -> None:
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_every_row_has_all_of_epsilon_and_the_share_is_said(columns: int, seen: Seen) -> None:
     names = ["age", "pay", "cents", "ok"][:columns]
     said = dipriv.privatize(people()[names], 1.0).guarantee
     assert said.epsilon == 1.0
     assert said.unprotected == ()
     assert said.secure_randomness
-    assert f"learned with ε = {share} of each row; the kernel spends ε = " in str(said)
+    assert "of each row; the kernel spends ε = " in str(said)
     assert "hold-out" not in str(said)
     assert "reference rows" not in str(said)
     plan = seen.plans[0]
     assert plan.reference_epsilon + Fraction(plan.row_epsilon) == 1
-    assert seen.epsilon == [plan.reference_epsilon]
-    assert plan.reference_epsilon == pytest.approx(columns / (columns + 1))
+    assert 0 < plan.row_epsilon < 1
+    assert f"learned with ε = {float(plan.reference_epsilon):.4g}" in str(said)
     assert (said.reference.epsilon, said.reference.row_epsilon) == (float(plan.reference_epsilon), plan.row_epsilon)
+    (budget,) = seen.budgets
+    if said.delta == 0:
+        assert budget == plan.reference_epsilon
+    else:
+        assert delta_of(budget, plan.reference_epsilon) < Fraction(said.delta) or budget == plan.reference_epsilon
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
@@ -200,9 +209,11 @@ def test_the_share_may_be_chosen(share: float, seen: Seen) -> None:
 
 
 def test_labels_that_are_read_are_named() -> None:
-    said = dipriv.privatize(people()[["city", "sex", "age"]], 1.0, seed=1).guarantee
-    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city",)) in said.assumptions
-    assert said.assumes(AssumptionKind.CATEGORIES_PUBLIC)
+    frame = people()[["city", "sex", "age"]]
+    said = dipriv.privatize(frame, 1.0, labels="public", seed=1).guarantee
+    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city", "sex")) in said.assumptions
+    found = dipriv.privatize(frame, 1.0, seed=1).guarantee
+    assert not any(found.assumes(kind) for kind in (AssumptionKind.LABELS_PUBLIC, AssumptionKind.CATEGORIES_PUBLIC))
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
     told = dipriv.privatize(people()[["city", "age"]], 1.0, schema=declared, seed=1).guarantee
     assert not told.assumes(AssumptionKind.LABELS_PUBLIC)
@@ -215,7 +226,7 @@ def test_a_hold_out_and_the_rest_have_all_of_epsilon(seen: Seen) -> None:
     held = N - len(release.data)
     assert abs(held / N - 0.25) < np.sqrt(np.log(2 / ALARM) / (2 * N))  # Hoeffding
     assert seen.rows == [held]
-    assert (seen.epsilon, seen.plans[0].row_epsilon) == ([Fraction(1)], 1.0)
+    assert seen.plans[0].reference_epsilon == seen.plans[0].row_epsilon == 1
     assert release.guarantee.epsilon == 1.0
     assert release.guarantee.unprotected == ()
     assert release.guarantee.reference.rows == held
@@ -292,33 +303,35 @@ def test_what_the_budget_refuses_is_not_learned(tmp_path: Path, seen: Seen) -> N
         with pytest.raises(BudgetError):
             dipriv.privatize(people(), 1.0, ledger=ledger, dataset="people")
         assert ledger.dataset("people").spent == 0
-    assert seen.epsilon == []
+    assert seen.budgets == []
 
 
 # ---- refusals ----
 
 
-def test_strict_refuses_labels_that_nothing_declares() -> None:
-    strict = Private(strict=True)
-    frame = people()
-    refused(
-        SchemaError,
-        "'city' has labels that are declared nowhere",
-        "Categorical",
-        call=lambda: dipriv.privatize(frame, 1.0, reference=strict),
-    )
+def test_labels_that_no_schema_declares_are_refused_on_request() -> None:
+    strict = Private(labels="declared")
+    frame = people().drop(columns="sex")
+    for given in (frame, frame.astype({"city": "category"})):  # categories come from the rows
+        refused(
+            SchemaError,
+            "does not declare the labels of 'city'",
+            "Categorical",
+            call=lambda given=given: dipriv.privatize(given, 1.0, reference=strict),  # type: ignore[misc]
+        )
     declared = {"city": Categorical(("Bonn", "Köln", "Ulm", "Rom"))}
     said = dipriv.privatize(frame, 1.0, reference=strict, schema=declared, seed=1)
     assert set(said.data["city"]) <= {"Bonn", "Köln", "Ulm", "Rom"}
     dipriv.privatize(frame.drop(columns="city"), 1.0, reference=strict)
-    dipriv.privatize(frame.astype({"city": "category"}), 1.0, reference=strict)
+    dipriv.privatize(frame.astype({"city": "category"}), 1.0, reference=strict, schema=declared)
     dipriv.privatize(frame, 1.0, reference=strict, keep=["city"])
 
 
 def test_a_label_that_was_not_declared_is_no_error_and_never_comes_out() -> None:
     """An error would tell that somebody has it."""
     declared = {"city": Categorical(("Bonn", "Köln"))}
-    released = dipriv.privatize(people(), 100.0, reference=Private(strict=True), schema=declared, seed=1).data
+    frame = people().drop(columns="sex")
+    released = dipriv.privatize(frame, 100.0, labels="declared", schema=declared, seed=1).data
     assert set(released["city"]) == {"Bonn", "Köln"}
 
 
@@ -336,7 +349,7 @@ def test_bad_requests_are_refused_before_anything_is_learned(options: dict[str, 
     with pytest.raises(InputError) as caught:
         dipriv.privatize(people(), 1.0, **options)
     assert words in str(caught.value)
-    assert seen.epsilon == []
+    assert seen.budgets == []
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, 2.0, True, "half", float("nan")])
@@ -345,13 +358,17 @@ def test_shares_are_between_0_and_1(share: Any) -> None:
         Private(reference_share=share)
 
 
-def test_free_text_is_refused_by_its_labels() -> None:
+def test_free_text_is_refused_by_its_public_labels_and_else_other() -> None:
     frame = people().assign(note=[f"met {i} people on the way home" for i in range(N)])
     with pytest.raises(SchemaError, match="'note' looks like free text"):
-        dipriv.privatize(frame, 1.0)
+        dipriv.privatize(frame, 1.0, labels="public")
+    released = dipriv.privatize(frame, 1.0).data  # nothing about the labels is read before ε is spent
+    assert set(released["note"]) == {"(other)"}
 
 
-@pytest.mark.parametrize("options", [{"target": "age"}, {"reference_share": 0.5}, {"strict": True}])
+@pytest.mark.parametrize(
+    "options", [{"target": "age"}, {"reference_share": 0.5}, {"labels": "public"}, {"pairs": [("age", "pay")]}]
+)
 def test_files_need_a_private_reference_for_its_options(options: dict[str, Any], tmp_path: Path) -> None:
     refused(
         InputError,
@@ -482,8 +499,10 @@ def facts_of(found: LearnedNetwork) -> Facts:
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
     table = tables.read(frame).clip_infinities()
-    rows = fitting.TableValues(CountedTables(table.rows, lambda: [table]), {})
-    return [facts_of(learn(plan(table), rows, Fraction(1, 2), None, bits(seed + k))) for k in range(SEEDS)]
+    rows = TableValues(CountedTables(table.rows, lambda: [table]))
+    domains = plan(table)
+    shares = divide(domains, table.rows, Fraction(1, 2), Fraction(0))
+    return [facts_of(learn(domains, rows, shares, (), bits(seed + k))) for k in range(SEEDS)]
 
 
 def honest(table: tables.Table) -> list[Domain]:
@@ -694,11 +713,10 @@ def test_an_exported_promise_is_local_and_says_what_was_learned(tmp_path: Path) 
     dip.export_local(tmp_path / "reference")
     said = dipriv.load_local(tmp_path / "reference").guarantee
     assert said.model is Model.LOCAL
-    assert said.epsilon == pytest.approx(1 / 3)
     assert said.epsilon == dip.mechanism_.kernel.epsilon
     assert "local differential privacy" in str(said)
     assert said.assumes(AssumptionKind.RECORD_NOT_LEARNED_FROM)
-    assert Assumption(AssumptionKind.LABELS_PUBLIC, ("city",)) in said.assumptions
+    assert "(other)" in str(said)
     assert said.secure_randomness
 
 

@@ -39,6 +39,8 @@ from dipriv.ledger import Ledger
 from dipriv.references import Grouped, Known
 from dipriv.release.plan import Plan
 from dipriv.release.result import Release
+from dipriv.sources import open_source
+from dipriv.sources.protocol import Scan
 from dipriv.sources.spark import frame as spark_frame
 from dipriv.sources.spark import session as spark_session
 from dipriv.sources.spark import tasks as spark_tasks
@@ -219,9 +221,16 @@ def test_the_driver_never_holds_the_table(session: Any) -> None:
     assert tuple(found) == (n, len(np.unique(b)), b.sum())
     with pytest.raises(InputError, match="Hold out a smaller share"):
         _limited(spark_frame, "MAX_HELD_ROWS", 1000, lambda: dipriv.privatize(table, 1.0, reference="holdout"))
-    labelled = table.selectExpr("cast(b as string) as label")
-    with pytest.raises(SchemaError, match="more than 5 labels"):
-        _limited(spark_frame, "MAX_LABELS", 5, lambda: dipriv.privatize(labelled, 1.0))
+    rows = open_source(table).scan(Scan(("a", "b")))
+    counted = rows.countable(rows.select(None, None, None, source(1)))
+    frequent = counted.value_counts(["a", "b"], at_least=2)
+    assert len(frequent["a"]) == 0
+    assert frequent["b"].values.to_pylist() == list(range(7))
+    assert frequent["b"].counts.sum() == n
+    with pytest.raises(Exception, match="maxResultSize"):  # control: all values would not fit
+        counted.value_counts(["a"])
+    rows.close()
+    assert not session.sparkContext._jsc.getPersistentRDDs()
 
 
 def test_the_key_is_in_no_plan_log_or_name(numbers: Any, log: Path) -> None:
@@ -310,9 +319,9 @@ def test_bad_tables(session: Any, numbers: Any, tmp_path: Path) -> None:
     refused(InputError, "'x'", "infinite", call=lambda: dipriv.privatize(secret, 1.0, reference="holdout"))
     assert np.isfinite(_rows(dipriv.privatize(secret, 1.0)).column("x").to_numpy()).all()
     text = session.createDataFrame(pa.table({"x": [f"{SECRET} {i}" for i in range(400)]}))
-    for reference in ("private", "holdout"):
-        asked: dict[str, Any] = {"reference": reference}
+    for asked in ({"labels": "public"}, {"reference": "holdout"}):
         refused(SchemaError, "'x'", "free text", call=lambda asked=asked: dipriv.privatize(text, 1.0, **asked))  # type: ignore[misc]
+    assert set(_rows(dipriv.privatize(text, 1.0)).column("x").to_pylist()) == {"(other)"}
     twice = one.select("id", functions.col("id").alias("ID"))
     refused(InputError, "'id'", "2 times", call=lambda: dipriv.privatize(twice, 1.0))
     refused(InputError, "no rows", call=lambda: dipriv.privatize(one.where("id < 0"), 1.0))

@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tests.unit.typed import CODES, check_round_trip, values
+import dipriv
+from tests.unit.typed import CODES, NO_NOISE, SEED, check_round_trip, values
 
 UNITS = ("s", "ms", "us", "ns")
 WITHOUT_NULLS = [
@@ -75,9 +76,13 @@ def test_arrow_types(arrow_type: pa.DataType, sort: str, holes: bool) -> None:
 
 @HOLES
 @pytest.mark.parametrize("ordered", [False, True])
-def test_categories_keep_their_order_and_those_not_in_use(ordered: bool, holes: bool) -> None:
-    categories = ["unused first", "x" * 50, "NaN", "unused between", "7", "ä ☃", "a", "b", "", "unused last"]
+def test_categories_keep_their_order_but_not_those_that_no_reference_row_has(ordered: bool, holes: bool) -> None:
+    categories = ["x" * 50, "NaN", "7", "ä ☃", "a", "b", ""]
     check(pd.Categorical(values("text", holes), categories=categories, ordered=ordered))
+    more = ["unused first", *categories[:2], "unused between", *categories[2:], "unused last"]
+    frame = pd.DataFrame({"x": pd.Categorical(values("text", holes), categories=more, ordered=ordered)})
+    released = dipriv.privatize(frame, NO_NOISE, public=frame, seed=SEED).data["x"]
+    assert released.dtype == pd.CategoricalDtype(categories, ordered)
 
 
 @HOLES

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 
-from tests.unit.typed import OF_SORT, check_round_trip, values
+import dipriv
+from tests.unit.typed import NO_NOISE, OF_SORT, SEED, check_round_trip, values
 
 UNITS: tuple[Literal["ms", "us", "ns"], ...] = ("ms", "us", "ns")
-ENUM = pl.Enum(["unused", *map(OF_SORT["text"], reversed(range(7)))])
+ENUM = pl.Enum([*map(OF_SORT["text"], reversed(range(7)))])
 TYPES: list[tuple[Any, str]] = [
     *((kind, "whole") for kind in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)),
     *((kind, "real") for kind in (pl.Float32, pl.Float64)),
@@ -48,3 +49,5 @@ def test_enum_keeps_the_order_of_its_categories() -> None:
         return dtype.categories.to_list()
 
     check_round_trip(frame, cells, type_of)
+    more = frame.cast(pl.Enum(["unused", *ENUM.categories]))
+    assert dipriv.privatize(more, NO_NOISE, public=more, seed=SEED).data.schema["x"] == ENUM

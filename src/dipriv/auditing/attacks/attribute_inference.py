@@ -41,7 +41,8 @@ def run(context: AttackContext) -> list[AttackResult]:
                 inferred(space, people, row[:, place], column) for people, row in zip(sides, rows, strict=True)
             )
             name = f"attribute {cohorts.names[column]}, {source}"
-            results.append(compare(name, what, targets, control, context.confidence, context.epsilon))
+            confidence, epsilon = context.confidence, context.epsilon
+            results.append(compare(name, what, targets, control, confidence, epsilon, delta=context.delta))
     return results
 
 

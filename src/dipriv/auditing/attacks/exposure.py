@@ -37,6 +37,7 @@ def run(context: AttackContext) -> list[AttackResult]:
             control == 0,
             context.confidence,
             epsilon,
+            delta=context.delta,
         )
     ]
     unequal = cohorts.known_non_members.closest[cohorts.known_non_members.closest > 0]
@@ -47,5 +48,6 @@ def run(context: AttackContext) -> list[AttackResult]:
             f"{NEAR_SHARE:.0%} of other people without an equal one."
         )
         near, control_near = targets <= radius, control <= radius
-        results.append(compare("exposure, nearly verbatim", what, near, control_near, context.confidence, epsilon))
+        name, confidence = "exposure, nearly verbatim", context.confidence
+        results.append(compare(name, what, near, control_near, confidence, epsilon, delta=context.delta))
     return results

@@ -39,6 +39,7 @@ def run(context: AttackContext) -> list[AttackResult]:
             control[:, k - 1],
             context.confidence,
             context.epsilon,
+            delta=context.delta,
         )
         for k in NEAREST
     ]

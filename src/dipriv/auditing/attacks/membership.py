@@ -43,7 +43,8 @@ def run(context: AttackContext) -> list[AttackResult]:
         threshold = best_threshold(score(cohorts.training_members), score(for_threshold))
         what = f"Knows a person's row and tells whether it was in the table {how}, with a limit set on other people."
         targets, control = (score(people) >= threshold for people in (cohorts.members, cohorts.non_members))
-        results.append(compare(f"membership, {name}", what, targets, control, context.confidence, context.epsilon))
+        title, confidence, epsilon = f"membership, {name}", context.confidence, context.epsilon
+        results.append(compare(title, what, targets, control, confidence, epsilon, delta=context.delta))
     return results
 
 

@@ -31,7 +31,7 @@ class AttackContext:
     ----------
     setup : the table, its release and the control group.
     cohorts : who is attacked, who is compared with, and whom the attacker knows.
-    epsilon : the claim for protected rows.
+    epsilon, delta : the claim for protected rows.
     confidence : of each interval.
     rng : randomness of the attacker.
     secret : the only column to infer; None for each in turn.
@@ -43,6 +43,7 @@ class AttackContext:
     confidence: float
     rng: np.random.Generator = field(repr=False)
     secret: str | None = None
+    delta: float = 0.0
 
 
 Run: TypeAlias = Callable[[AttackContext], list[AttackResult]]

@@ -6,7 +6,7 @@ the candidates of a member, and the row of that member counts as right.
 
 What ε allows: replace the person in the table by somebody else. Then the k rows come from k people chosen at random,
 none of them the target, so any pick is at the target's position with probability 1/k. In the true table, one
-substitution away, the probability of that pick is at most `max_success_rate(ε, 1/k)`.
+substitution away, the probability of that pick is at most `largest_probability(1/k, ε, δ)`.
 
 The attacker must not know the other k - 1 people. One who knows all of them compares positions of the target, which
 takes two substitutions: P(pick j | target at j) <= e^2ε P(pick j | target at i) for all i, and the probabilities of the
@@ -83,7 +83,8 @@ def run(context: AttackContext) -> list[AttackResult]:
             )
             what = f"Knows a person's row and that one of {k} released rows is from it, and {how}."
             name = f"same row of {k}, {attacker}"
-            results.append(compare(name, what, targets, control, context.confidence, context.epsilon, 1 / k))
+            confidence, epsilon, delta = context.confidence, context.epsilon, context.delta
+            results.append(compare(name, what, targets, control, confidence, epsilon, 1 / k, delta))
     return results
 
 

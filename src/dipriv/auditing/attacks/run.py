@@ -2,7 +2,7 @@
 
 An attack succeeds or fails on each person. Its rate on members of the table is compared with its rate on non-members,
 about whom the release holds no information. The difference, the attacker's advantage, is what the release discloses,
-and for protected rows ε bounds it. Cohorts are disjoint: nobody the attacker learns from is counted.
+and for protected rows ε and δ bound it. Cohorts are disjoint: nobody the attacker learns from is counted.
 
 Intervals treat the trials as independent. They are not quite, because all of them concern one release with one
 reference. The intervals describe how the rates would vary over further people of this setup, not over releases.
@@ -27,6 +27,7 @@ def run_attacks(
     setup: AttackSetup,
     epsilon: float,
     *,
+    delta: float = 0.0,
     confidence: float = 0.95,
     secret: str | None = None,
     max_people: int = 2_000,
@@ -38,7 +39,7 @@ def run_attacks(
     Parameters
     ----------
     setup : the table, its release and the control group.
-    epsilon : the claim for the release.
+    epsilon, delta : the claim for the release.
     confidence : of each interval by itself.
     secret : the column to infer from the others; by default each in turn.
     max_people : the largest size of a cohort.
@@ -61,7 +62,7 @@ def run_attacks(
         check_names([secret], setup.table.column_names, "secret")
     rng = np.random.default_rng(None if seed is None else as_sequence(seed))
     cohorts = assign_cohorts(setup, max_people, rng)
-    context = AttackContext(setup, cohorts, epsilon, confidence, rng, secret)
+    context = AttackContext(setup, cohorts, epsilon, confidence, rng, secret, delta)
     results: list[AttackResult] = []
     attacks = registered_attacks()
     for number, attack in enumerate(attacks, start=1):

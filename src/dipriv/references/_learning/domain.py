@@ -1,4 +1,4 @@
-"""What is public about each column: its line or its levels, by its type and the schema, and labels taken as public."""
+"""What is public about each column: its line or its levels, by its type and the schema, and declared labels."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discre
 
 MAX_DECIMALS = 4
 NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
+MAX_LEVELS_ALONE = 24
+"""More ordered levels than these are counted in groups, too."""
+MAX_ALONE = 16
+"""Whole numbers of steps up to 16 have a bin each."""
+POWERS_OF_TEN = (-5, 13)
+"""Magnitudes from 10^-5 to 10^13 are ordinary."""
+SIGNIFICANDS = (
+    (4, (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)),
+    (8, (10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 25, 28, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90)),
+    (32, tuple(range(10, 100))),
+    (64, tuple(range(100, 1000, 5))),
+)
+"""The digits of round numbers, for resolutions up to the first number."""
 
 Step = tuple[int, int, Any]
 """A candidate (whole, per_unit, what to call it) for the step that a column's values are multiples of."""
@@ -35,6 +48,10 @@ class Domain:
     levels: NDArray[Any] | None = field(repr=False, default=None)
     ordered: bool = True
     steps: tuple[Step, ...] = ()
+    finds_labels: bool = False
+    """Whether this is a column of labels that are to be found from the rows."""
+    finds_values: bool = False
+    """Whether this is a line of numbers on which frequent exact values are to be found."""
 
     @property
     def name(self) -> str:
@@ -47,17 +64,19 @@ class Domain:
         return (*null, NAN) if self.column.storage.family == "real" else null
 
     @property
-    def bounded(self) -> frozenset[int]:
-        """The sides of zero, -1 and 1, that end at a declared bound."""
-        if not isinstance(self.declared, Continuous | Mixed):
-            return frozenset()
-        declared = {-1: self.declared.lower, 1: self.declared.upper}
-        return frozenset(side for side, bound in declared.items() if bound is not None)
-
-    @property
     def has_no_label(self) -> bool:
         """Whether this is a column of labels for which there is no label: all its cells are missing."""
         return self.column.n_labels == 0
+
+    @property
+    def in_two_resolutions(self) -> bool:
+        """Whether groups of levels or values are counted beside single ones: where there are many, in order."""
+        return self.ordered and (self.levels is None or len(self.levels) > MAX_LEVELS_ALONE)
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether labels or values are published that some row has: this costs δ."""
+        return self.finds_labels or self.finds_values
 
     @property
     def open_step(self) -> bool:
@@ -89,10 +108,10 @@ class Domain:
         return FloatBitCodes.of(self.column.storage.dtype, lower, upper)
 
     def kind(self, step: int) -> Kind:
-        """What the column is taken as, then."""
+        """What the column is taken as, then; the caller knows the labels."""
         storage = self.column.storage
         if storage.family in ("label", "boolean"):
-            return self.declared or Categorical(self.column.labels)
+            return self.declared or Categorical()
         if self.declared is not None and not isinstance(self.declared, Datetime):
             return self.declared
         if step < len(self.steps):
@@ -106,31 +125,37 @@ class Domain:
             return 4.0
         return math.log2(max(1.0, 30 * NANOSECONDS_IN_YEAR / (line.whole * self.column.storage.tick_ns)))
 
-    def cuts(self, line: OrderedCodes) -> Codes:
-        """Codes at which bins start in any case, beside octaves: a histogram of more bins costs no more ε.
+    def cuts(self, line: OrderedCodes, resolution: int) -> Codes:
+        """Codes at which bins start in any case, beside octaves: a histogram of more bins costs no more.
 
-        Up to 16 steps stand alone, octaves up to 128 steps, and for times those of one to a hundred years, are cut into
-        several parts, so that ratings, ages and dates are distinguished even where there is little ε. Declared atoms
-        stand alone, too.
+        Bins start at round numbers, at which people round as well: the more, the higher the resolution. Up to 16 steps
+        stand alone, and so do declared atoms. Times from one to a hundred years are cut into even parts.
         """
+        cuts: list[Codes] = [line.octaves.starts]
+        if isinstance(line, GridCodes) and self.column.storage.family == "temporal":
+            cuts.append(self._even_cuts(line, 4 * resolution))
+        else:
+            cuts.append(around_zero(line, round_numbers(resolution)))
+        if isinstance(line, GridCodes):
+            cuts.append(np.arange(max(line.first, -MAX_ALONE), min(line.last, MAX_ALONE) + 1))
+        if isinstance(self.declared, Mixed) and self.declared.atoms is not None:
+            cuts.append(around(line, np.array(self.declared.atoms, dtype=np.float64)))
+        return np.unique(np.concatenate(cuts))
+
+    def _even_cuts(self, line: GridCodes, parts: int) -> Codes:
+        """Each octave of years cut into parts of the same length."""
         octaves = line.octaves
         ends = [*octaves.starts[1:].tolist(), line.last + 1]
-        parts = np.ones(len(ends), dtype=np.int64)
-        if isinstance(line, GridCodes) and self.column.storage.family == "temporal":
-            years = np.exp2(octaves.exponents) * line.whole * self.column.storage.tick_ns / NANOSECONDS_IN_YEAR
-            parts[(octaves.signs != 0) & (years >= 1) & (years < 128)] = 8
-        elif isinstance(line, GridCodes):
-            parts[(octaves.signs != 0) & (octaves.exponents < 7)] = 4
-            parts[(octaves.signs != 0) & (octaves.exponents < 4)] = 8
-        cuts = {
-            int(octaves.starts[octave]) + (ends[octave] - int(octaves.starts[octave])) * part // int(parts[octave])
-            for octave in np.flatnonzero(parts > 1)
-            for part in range(1, int(parts[octave]))
-        }
-        if isinstance(self.declared, Mixed) and self.declared.atoms is not None:
-            atoms = line.to_codes(np.array(self.declared.atoms, dtype=np.float64)).tolist()
-            cuts |= {*atoms, *(atom + 1 for atom in atoms if atom < line.last)}
-        return np.array(sorted(cuts), dtype=np.int64)
+        years = np.exp2(octaves.exponents) * line.whole * self.column.storage.tick_ns / NANOSECONDS_IN_YEAR
+        usual = np.flatnonzero((octaves.signs != 0) & (years >= 1) & (years < 128))
+        return np.array(
+            [
+                int(octaves.starts[octave]) + (ends[octave] - int(octaves.starts[octave])) * part // parts
+                for octave in usual
+                for part in range(1, parts)
+            ],
+            dtype=np.int64,
+        )
 
     def step_classes(self, cells: ColumnValues) -> NDArray[np.int64]:
         """How many values are multiples of each step but of no coarser one; the last number counts all others."""
@@ -144,6 +169,28 @@ class Domain:
         return counts
 
 
+def around(line: OrderedCodes, values: NDArray[Any]) -> Codes:
+    """Codes that give each of these values a bin of its own."""
+    codes = np.unique(line.to_codes(values))
+    return np.union1d(codes, codes[codes < line.last] + 1)
+
+
+def around_zero(line: OrderedCodes, magnitudes: FloatArray) -> Codes:
+    """Codes at which bins start that end at these magnitudes on both sides of zero: [a, b) above it, (-b, -a] below."""
+    inside = magnitudes[
+        magnitudes <= float(np.finfo(line.dtype).max if line.dtype.kind == "f" else np.iinfo(line.dtype).max)
+    ]
+    above, below = line.to_codes(cast(inside, line.dtype)), line.to_codes(cast(-inside, line.dtype))
+    codes = np.union1d(above, below[below < line.last] + 1)
+    return codes[(codes > line.first) & (codes <= line.last)]
+
+
+def round_numbers(resolution: int) -> FloatArray:
+    """Numbers of few digits and ordinary magnitude; about three times `resolution` in a decade."""
+    digits = next((digits for most, digits in SIGNIFICANDS if resolution <= most), SIGNIFICANDS[-1][1])
+    return np.array([float(f"{digit}e{power}") for power in range(*POWERS_OF_TEN) for digit in digits])
+
+
 def check_column(column: NumericColumn, declared: Kind | None) -> None:
     """Refuse a declared kind that does not suit the column's type, or that cannot be learned."""
     if declared is not None:
@@ -155,10 +202,18 @@ def check_column(column: NumericColumn, declared: Kind | None) -> None:
         )
 
 
-def domain_of(column: NumericColumn, declared: Kind | None) -> Domain:
-    """The domain of a column, by public facts alone."""
+def domain_of(column: NumericColumn, declared: Kind | None, finds_values: bool = False) -> Domain:
+    """The domain of a column, by public facts alone.
+
+    Parameters
+    ----------
+    finds_values
+        Whether frequent exact values of numbers are to be found; labels are, where none are given.
+    """
     check_column(column, declared)
     storage = column.storage
+    if storage.family == "label" and column.n_labels is None:
+        return Domain(column, declared, ordered=False, finds_labels=True)
     if storage.family == "label":
         levels = np.arange(max(1, column.n_labels or 0), dtype=storage.dtype)
         return Domain(column, declared, levels, ordered=False)
@@ -167,7 +222,8 @@ def domain_of(column: NumericColumn, declared: Kind | None) -> Domain:
     if isinstance(declared, Categorical | Discrete) and declared.levels is not None:
         levels = np.unique(stored_levels(column.name, declared.levels, storage))
         return Domain(column, declared, levels, ordered=isinstance(declared, Discrete))
-    return Domain(column, declared, steps=_steps(column, declared))
+    has_atoms = isinstance(declared, Mixed) and declared.atoms is not None
+    return Domain(column, declared, steps=_steps(column, declared), finds_values=finds_values and not has_atoms)
 
 
 def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:

@@ -1,65 +1,72 @@
 """Learning a private reference: a few passes over the rows, each measurement paid for, the rest post-processing.
 
-1. Steps: are the values of a column of reals whole numbers, or hundredths?  2. Cells: a PrivTree for each column of
-numbers, many levels a pass.  3. One noisy histogram a column, over the tree's leaves cut at octaves, or over levels.
-4. Scores of pairs, edges, and one noisy two-way table an edge. The proof is in docs/theory/private-reference.md.
+1. Labels and frequent values above a threshold.  2. The step of a column of reals, and the cells of a tree where rows
+allow it.  3. One noisy histogram a column.  4. Two-way tables of the pairs that the current model gets most wrong, and
+a maximum-entropy model fitted to all of them. The proof is in docs/theory/private-reference.md.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
-from dipriv._base.arrays import Counts
+from dipriv._base.arrays import Counts, FloatArray
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Bits
 from dipriv.codecs import Codec
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
+from dipriv.references._learning.adaptive import measure_pairs
+from dipriv.references._learning.column_histograms import OF_VALUES, ColumnEstimate, grows_tree, learn_columns
 from dipriv.references._learning.counters import PairsCounter
-from dipriv.references._learning.dependence import Builder, NoisyMarginal, Pair, coarsened, groups_for, second_parents
 from dipriv.references._learning.domain import Domain
-from dipriv.references._learning.histograms import ColumnEstimate, learn_columns, weight
-from dipriv.references._learning.measurements import Accountant
+from dipriv.references._learning.junction_tree import Pair
+from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
+from dipriv.references._learning.measurements import Accountant, Spread
+from dipriv.references._learning.shares import MAX_ORDERED_GROUPS, Shares, divide
 from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
-from dipriv.references._models.network import Network, Node
+from dipriv.references._models.network import Groups, Network, Node
 from dipriv.references.protocol import CountableValues, Reference
 from dipriv.schema import Kind
 
-CHOICES = Fraction(1, 4)
-"""The part of the reference's ε that chooses which pairs of columns to measure."""
 MAX_MATRIX_STATES = 256
 """A single column with more states is released by the chain: building a matrix takes their square."""
-OF_TABLE = Fraction(5, 2)
-"""The weight of a two-way table, beside those of columns; measured to be good."""
-
-
 MIN_COLUMN_EPSILON = Fraction(1, 10**9)
 """With less ε for a column the noise scale of its counts would not fit their integers."""
+VALUE_SHARE = 1 / 8
+"""A value with this share of the rows should pass the threshold, else frequent values are not looked for."""
+A_FEW_MORE = 1.3
+"""A column with a few more states than groups keeps them all, so that functions of a column stay functions."""
+FIT_ROUNDS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedNetwork:
-    """What learning returns: each column's kind and codec, the reference, its chain order, and the ε that was spent."""
+    """What learning returns: each column's kind and codec, the reference, its chain order, and what was spent."""
 
     kinds: tuple[Kind, ...]
     codecs: tuple[Codec, ...] = field(repr=False)
     reference: Reference = field(repr=False)
     order: tuple[int, ...]
     spent: Fraction
+    pairs: tuple[Pair, ...] = ()
+    """The pairs of columns that were measured, in order."""
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkPlan:
-    """The columns' public domains, and how ε is divided between the reference and the rows."""
+class MarkovPlan:
+    """The columns' public domains, how ε is divided between the reference and the rows, and the reference's shares."""
 
     domains: tuple[Domain, ...] = field(repr=False)
-    target: str | None
+    first: tuple[Pair, ...]
+    """Pairs that are measured before any choice."""
+    shares: Shares
     reference_epsilon: Fraction
     row_epsilon: float
 
@@ -72,44 +79,118 @@ class NetworkPlan:
                 "Use a larger epsilon or reference_share, or fewer columns.",
             )
 
+    @property
+    def delta(self) -> Fraction:
+        return self.shares.delta
+
     def coordinates(self) -> list[UniformCoordinate]:
         return [domain.coordinate(alone=len(self.domains) == 1) for domain in self.domains]
 
     def learn(self, rows: CountableValues, bits: Bits) -> LearnedNetwork:
-        return learn(self.domains, rows, self.reference_epsilon, self.target, bits)
+        return learn(self.domains, rows, self.shares, self.first, bits)
+
+
+def plan_shares(
+    domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fraction, first: int
+) -> tuple[tuple[Domain, ...], Shares]:
+    """The division of the reference's budget; frequent values are looked for only where their threshold is low."""
+    shares = divide(domains, rows, epsilon, delta, first)
+    useful = [
+        domain.finds_values
+        and not grows_tree(shares.kind, cost, rows)
+        and _threshold(shares, cost * OF_VALUES) <= VALUE_SHARE * rows
+        for domain, cost in zip(domains, shares.columns, strict=True)
+    ]
+    settled = tuple(replace(domain, finds_values=use) for domain, use in zip(domains, useful, strict=True))
+    return settled, divide(settled, rows, epsilon, delta, first)
+
+
+def _threshold(shares: Shares, cost: Fraction) -> float:
+    """About how many rows a value needs."""
+    logs = math.log(1.0 / float(shares.chance)) if shares.chance else math.inf
+    return Spread.of(shares.kind, float(cost)).scale * (logs if shares.kind == "laplace" else math.sqrt(2.0 * logs))
 
 
 def learn(
-    domains: Sequence[Domain], rows: CountableValues, epsilon: Fraction, target: str | None, bits: Bits
+    domains: Sequence[Domain], rows: CountableValues, shares: Shares, first: Sequence[Pair], bits: Bits
 ) -> LearnedNetwork:
-    """A reference for these columns, ε-private with respect to replacing one of the rows."""
-    accountant = Accountant(epsilon, bits)
-    count = len(domains)
-    second = second_parents(count, rows.n_rows, epsilon) if target is None else 0
-    tables = max(0, count - 1 + second if target is None else 2 * count - 3)
-    choices = tables if target is None else max(0, count - 2)
-    for_choices = epsilon * CHOICES if choices > 1 else Fraction(0)
-    weights = sum(weight(domain) for domain in domains)
-    unit = (epsilon - for_choices) / (weights + OF_TABLE * tables)
-    estimates = learn_columns(domains, rows, unit * weights, accountant)
+    """A reference for these columns, private with respect to replacing one of the rows."""
+    accountant = Accountant(shares.kind, shares.budget, bits)
+    estimates = learn_columns(domains, rows, shares, accountant)
     kinds = tuple(estimate.domain.kind(estimate.step) for estimate in estimates)
     if len(estimates) == 1:
         codec, reference = _alone(estimates[0])
         return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent)
-    max_groups = groups_for(rows.n_rows, float(2 / (unit * OF_TABLE)))
-    groups = [coarsened(estimate.histogram, max_groups, estimate.domain.ordered) for estimate in estimates]
-    marginals = [
-        NoisyMarginal.of(estimate.histogram, of, estimate.scale, estimate.least)
-        for estimate, of in zip(estimates, groups, strict=True)
+    most = shares.groups(rows.n_rows)
+    groups = [
+        coarsened(estimate.histogram, most, estimate.domain.ordered, len(estimate.codec.missing))
+        for estimate in estimates
     ]
-    counts = _joint_counts(estimates, marginals, rows)
-    builder = Builder(
-        marginals, counts, accountant, rows.n_rows, for_choices / max(1, choices), unit * OF_TABLE, second
-    )
-    names = [domain.name for domain in domains]
-    chain = builder.tree() if target is None else builder.around(names.index(target))
+    model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows))
+    for number, (estimate, of) in enumerate(zip(estimates, groups, strict=True)):
+        counts = np.bincount(of, estimate.histogram).astype(np.float64)
+        variance = np.bincount(of).astype(np.float64) * estimate.spread.deviation**2
+        model.add(NoisyTable((number,), counts, variance))
+    model.fit(FIT_ROUNDS)
+    pairs: list[Pair] = []
+    if shares.round is not None:
+        joint = _joint_counts(estimates, groups, rows)
+        pairs = measure_pairs(model, joint, shares.round, accountant, first)
+    network, order = _network(model, estimates, groups)
     codecs = tuple(estimate.codec for estimate in estimates)
-    return LearnedNetwork(kinds, codecs, builder.network(chain), tuple(chain), accountant.spent)
+    return LearnedNetwork(kinds, codecs, network, order, accountant.spent, tuple(pairs))
+
+
+def coarsened(histogram: FloatArray, max_groups: int, ordered: bool, missing: int) -> Groups:
+    """The group of each state, about `max_groups` of them. Kinds of missing cells stand alone.
+
+    Ordered states: groups with about the same count. Others: the most frequent states have groups of their own. A state
+    without rows goes with the one before it: the noise of tables must not give it any.
+    """
+    own = histogram[missing:]
+    there = np.flatnonzero(own > 0)
+    if len(there) <= 1:
+        group_of = np.zeros(len(own), dtype=np.int64)
+    elif len(there) <= A_FEW_MORE * max_groups:
+        group_of = np.maximum(np.searchsorted(there, np.arange(len(own)), side="right") - 1, 0)
+    elif not ordered:
+        group_of = np.minimum(np.arange(len(own)), max_groups - 1)
+    else:
+        group_of = _even_groups(own, min(max_groups, MAX_ORDERED_GROUPS))
+    return np.concatenate([np.arange(missing), missing + group_of])
+
+
+def _even_groups(counts: FloatArray, max_groups: int) -> Groups:
+    """Consecutive states in groups with about the same count."""
+    group_of = np.zeros(len(counts), dtype=np.int64)
+    group, inside, left = 0, 0.0, float(counts.sum())
+    for state, count in enumerate(counts):
+        aim = (left + inside) / (max_groups - group)
+        if count > 0 and inside > 0 and inside + count / 2 > aim and group < max_groups - 1:
+            group, inside = group + 1, 0.0
+        group_of[state] = group
+        inside, left = inside + count, left - count
+    return group_of
+
+
+def _network(
+    model: MarkovModel, estimates: Sequence[ColumnEstimate], groups: Sequence[Groups]
+) -> tuple[Network, tuple[int, ...]]:
+    """The chain rule on the junction tree: each column depends on the earlier ones of its clique."""
+    place: dict[int, int] = {}
+    nodes = []
+    for number, clique in enumerate(model.tree.cliques):
+        given = tuple(column for column in clique if column in place)
+        for column in (column for column in clique if column not in given):
+            joint = model.marginal_in(number, (*given, column))
+            weights = joint.reshape(-1, model.sizes[column])
+            totals = np.bincount(groups[column], estimates[column].histogram)
+            usable = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, totals)
+            parents = tuple(place[parent] for parent in given)
+            nodes.append(Node.of(parents, groups[column], estimates[column].histogram, usable))
+            place[column] = len(place)
+            given = (*given, column)
+    return Network(tuple(nodes)), tuple(place)
 
 
 def _alone(estimate: ColumnEstimate) -> tuple[Codec, Reference]:
@@ -131,12 +212,12 @@ def _alone(estimate: ColumnEstimate) -> tuple[Codec, Reference]:
 
 
 def _joint_counts(
-    estimates: Sequence[ColumnEstimate], marginals: Sequence[NoisyMarginal], rows: CountableValues
+    estimates: Sequence[ColumnEstimate], groups: Sequence[Groups], rows: CountableValues
 ) -> dict[Pair, Counts]:
     """How many rows have each pair of groups, for all pairs of columns, in one pass: private."""
     counter = PairsCounter(
         tuple(estimate.domain for estimate in estimates),
         tuple(estimate.codec for estimate in estimates),
-        tuple(marginal.group_of for marginal in marginals),
+        tuple(groups),
     )
     return dict(zip(counter.pairs, rows.count(counter), strict=True))

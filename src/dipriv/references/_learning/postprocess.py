@@ -12,15 +12,23 @@ from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, Octaves
+from dipriv.references._learning.measurements import NoiseKind, Spread
 
-CERTAIN = 1e-9
-"""How often, in all, noise may be taken for values in an octave that has no neighbour with values."""
-ZERO = 1e-3
-"""The same for zeros in a column that has none."""
-NEXT = 0.04
-"""Half of this for the octave next to one with values; a quarter of that for each further octave in between."""
-NEW_SIDE = 1e-5
-"""The same as for certain octaves, on a side of zero that has none: positive values among zeros, say."""
+EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
+"""In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter; it
+extends a run by d octaves with a chance below 0.53^d (Laplace) or 0.71^d (Gaussian)."""
+OUTERMOST, FURTHER = 0.03, 0.25
+"""How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
+from a clear one, so that the harm to be expected falls."""
+CERTAIN: dict[NoiseKind, float] = {"laplace": 9.0, "gaussian": 5.0}
+"""In standard deviations of the noise: what makes an octave clear."""
+ZERO = 4.0
+"""What zeros must gain."""
+ON_A_SIDE = 8.0
+"""What the octaves of one sign must gain in all: positive values among zeros, say."""
+UNUSUAL, FAR = 0.2, 2.0
+"""Magnitudes are e^-0.2 times as likely for each octave they are further from the usual, but those that are d octaves
+from it not less than (1 + d)^-2 times: clear counts are found anywhere."""
 EDGE = 2.5
 """In standard deviations of the noise: the outermost octave ends where the counts further out add up to this."""
 CLEAR = 20.0
@@ -28,114 +36,98 @@ CLEAR = 20.0
 PEAK = 1000.0
 NARROW = 2.0**-6
 """A bin PEAK times denser than its neighbours, and narrower than NARROW of its octave, is taken for one value."""
-ISOLATED_BIN_CHANCE = 0.05
-"""How often, in all, noise may be taken for rows in the same octave as a far denser cell."""
-TAIL = 4
-"""The number of octaves beyond the last one taken that are searched for the rest of a tail."""
-MISSING = 1e-4
-"""The same for nulls in a column that has none."""
-WINDOWS = (1, 2, 4, 8)
-UNUSUAL = 0.25
-"""Where nothing is clear, magnitudes are e^-0.25 times as likely for each octave they are further from the usual."""
-_EXPONENTS = np.linspace(0.02, 0.98, 97)
-
-
-def log_chance(total: FloatArray, cells: NDArray[np.intp]) -> FloatArray:
-    """Logarithm of Chernoff's bound on the chance that `cells` unit Laplace variables add up to `total` or more."""
-    t, n = np.asarray(total, dtype=np.float64)[..., np.newaxis], np.asarray(cells)[..., np.newaxis]
-    bounds: FloatArray = np.min(-_EXPONENTS * t - n * np.log1p(-(_EXPONENTS**2)), axis=-1)
-    return np.minimum(bounds, 0.0)
+POWERS = (-1.0, 2.5)
+"""The exponents of power laws of density that may be taken from neighbouring octaves."""
+MISSING = 1e-3
+"""How often noise may be taken for nulls in a column that has none."""
 
 
 def occupied(
-    octaves: Octaves,
-    octave_of: NDArray[np.intp],
-    noisy: FloatArray,
-    scale: float,
-    needed: bool = True,
-    usual: float = 4.0,
+    octaves: Octaves, totals: FloatArray, deviations: FloatArray, kind: NoiseKind, needed: bool, usual: float
 ) -> NDArray[np.bool_]:
-    """Which octaves are taken as occupied. A spurious far octave distorts every moment of the column.
+    """Which octaves are taken as occupied: on each side of zero the run with the largest gain in log-likelihood.
 
-    First those that are certain; on a side of zero that has none, the run that stands out most, if it does so by far.
-    Then, outward and inward from what is taken already, runs of octaves whose total stands out; the further away, the
-    more it must, by a factor of four in probability for a factor of two in value, so that the harm to be expected
-    falls. What lies between is taken, too. Zero is taken by itself. Where nothing stands out but some octave is
-    `needed`, the likeliest ones are taken, near the `usual` exponent.
+    An octave gains what its count is less probable under noise alone, and costs EMPTY. So a spurious octave far from
+    all others, which would distort every moment, must gain what all empty ones in between cost. Zero is taken by
+    itself. Where nothing stands out but some octave is `needed`, the likeliest run is taken, near the `usual` exponent.
     """
-    count = len(octaves.starts)
-    totals = np.bincount(octave_of, noisy, minlength=count) / scale
-    cells = np.bincount(octave_of, minlength=count)
-    highest = np.full(count, -np.inf)
-    np.maximum.at(highest, octave_of, noisy / scale)
-    chance = np.minimum(log_chance(totals, cells), np.log(cells) - highest)
-    taken: NDArray[np.bool_] = chance < math.log(CERTAIN / count)
-    taken |= (octaves.signs == 0) & (chance < math.log(ZERO))
-    if not np.any(taken) and needed:
-        begin, end = _likeliest(totals, cells, np.abs(octaves.exponents - usual))
-        taken[begin:end] = True
-    known = octaves.exponents[taken & (octaves.signs != 0)]
-    top, slope = (float(known.max()), math.log(2.0)) if len(known) else (0.0, UNUSUAL)
+    sizes = np.maximum(totals, 0.0) / deviations
+    gains = (sizes**2 / 2.0 if kind == "gaussian" else math.sqrt(2.0) * sizes) - EMPTY[kind]
+    taken: NDArray[np.bool_] = (octaves.signs == 0) & (gains > ZERO)
+    runs = []
     for sign in (-1, 1):
-        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
-        if not len(side):
-            continue
-        if not np.any(taken[side]):
-            first = _first_run(totals[side], cells[side], slope * np.abs(octaves.exponents[side] - top))
-            taken[side[first]] = True
-        if np.any(taken[side]):
-            taken[side] = _run(taken[side], totals[side], cells[side], octaves.exponents[side])
+        side = np.flatnonzero(octaves.signs == sign)
+        if len(side):
+            gain, begin, end = _best_run(gains[side], _unusual(octaves.exponents[side] - usual))
+            middle = octaves.exponents[side[begin:end]].mean(keepdims=True)
+            run = _without_ends(side[begin:end], totals, deviations, kind)
+            runs.append((gain - float(_unusual(middle - usual)[0]), run))
+    for gain, run in runs:
+        taken[run] = gain > ON_A_SIDE
+    if needed and runs and not np.any(taken):
+        taken[max(runs, key=lambda found: found[0])[1]] = True
     return taken
 
 
-def _windows(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where runs of some octaves begin and end."""
-    windows = [(begin, begin + width) for width in WINDOWS for begin in range(count - width + 1)]
-    begins, ends = np.array(windows).T
-    return begins, ends
+def _unusual(distances: FloatArray) -> FloatArray:
+    """In units of log-likelihood: the cost of magnitudes at these distances, in octaves, from the usual."""
+    cost: FloatArray = np.minimum(UNUSUAL * np.abs(distances), FAR * np.log1p(np.abs(distances)))
+    return cost
 
 
-def _likeliest(totals: FloatArray, cells: NDArray[np.intp], away: FloatArray) -> tuple[int, int]:
-    """The run of octaves that stands out most, for its noise and for how unusual its magnitudes are."""
-    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    begins, ends = _windows(len(totals))
-    furthest = np.maximum(away[begins], away[ends - 1])
-    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
-    best = int(np.argmin(chance + UNUSUAL * furthest))
-    return int(begins[best]), int(ends[best])
+def _best_run(gains: FloatArray, costs: FloatArray) -> tuple[float, int, int]:
+    """The sum and the ends of the best run of octaves, which is at least one; to begin at octave i costs costs[i]."""
+    sums = np.append(0.0, np.cumsum(gains))
+    before = sums[:-1] + costs
+    end = int(np.argmax(sums[1:] - np.minimum.accumulate(before))) + 1
+    begin = int(np.argmin(before[:end]))
+    return float(sums[end] - sums[begin]), begin, end
 
 
-def _first_run(totals: FloatArray, cells: NDArray[np.intp], unlikely: FloatArray) -> slice:
-    """A run of octaves on a side of zero where none is certain; an empty one where noise explains the counts."""
-    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    begins, ends = _windows(len(totals))
-    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
-    chance = chance + np.maximum(unlikely[begins], unlikely[ends - 1])
-    best = int(np.argmin(chance))
-    return slice(int(begins[best]), int(ends[best])) if chance[best] < math.log(NEW_SIDE) else slice(0, 0)
+def _without_ends(
+    run: NDArray[np.intp], totals: FloatArray, deviations: FloatArray, kind: NoiseKind
+) -> NDArray[np.intp]:
+    """The run up to where noise explains all that is further out, on both ends; at least its fullest octave."""
+    for _ in range(2):
+        run = run[::-1]
+        outside = np.cumsum(totals[run]) / np.sqrt(np.cumsum(deviations[run] ** 2))
+        certain = np.flatnonzero(totals[run] > CERTAIN[kind] * deviations[run])
+        away = np.maximum((certain[0] if len(certain) else len(run)) - np.arange(len(run)) - 1, 0)
+        logs = -math.log(2.0 * OUTERMOST) - away * math.log(FURTHER)
+        clear = np.flatnonzero(outside > (np.sqrt(2.0 * logs) if kind == "gaussian" else logs / math.sqrt(2.0)))
+        run = run[int(clear[0]) if len(clear) else int(np.argmax(totals[run])) :]
+    return run
 
 
-def _run(
-    taken: NDArray[np.bool_], totals: FloatArray, cells: NDArray[np.intp], exponents: FloatArray
-) -> NDArray[np.bool_]:
-    """One side of zero, magnitudes rising: the octaves taken and what stands out around them, as one run."""
-    sums, sizes = np.append(0.0, np.cumsum(totals)), np.append(0, np.cumsum(cells))
-    begins, ends = _windows(len(totals))
-    chance = log_chance(sums[ends] - sums[begins], sizes[ends] - sizes[begins])
-    run = np.flatnonzero(taken)
-    begin, end = int(run[0]), int(run[-1]) + 1
-    while True:
-        outside = (begins >= end) | (ends <= begin)
-        away = np.where(begins >= end, exponents[ends - 1] - exponents[end - 1], exponents[begin] - exponents[begins])
-        away = np.where(outside, away, np.inf)
-        found = chance < math.log(NEXT) - (2.0 * away - 1.0) * math.log(2.0)
-        if not np.any(found):
-            break
-        nearest = int(np.argmin(np.where(found, away, np.inf)))
-        begin, end = min(begin, int(begins[nearest])), max(end, int(ends[nearest]))
-    whole = np.zeros(len(taken), dtype=bool)
-    whole[begin:end] = True
-    return whole
+def power_law_masses(
+    octaves: Octaves,
+    last: int,
+    starts: Codes,
+    sizes: NDArray[np.uint64],
+    octave_of: NDArray[np.intp],
+    totals: FloatArray,
+    deviations: FloatArray,
+) -> FloatArray:
+    """What bins would have if density inside an octave followed the power law between the octaves beside it.
+
+    Between a full and an empty octave density falls; an even one would put too much at the far end, and into the mean.
+    """
+    logs = np.log2(np.maximum(totals, deviations))
+    powers = np.ones(len(totals))
+    for sign in (-1, 1):
+        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
+        if len(side) > 2:
+            powers[side[1:-1]] = np.clip(1.0 - (logs[side[2:]] - logs[side[:-2]]) / 2.0, *POWERS)
+    ends = np.append(octaves.starts[1:].astype(np.float64), last + 1.0)
+    lengths = np.maximum(ends - octaves.starts, 1.0)[octave_of]
+    near = (starts - octaves.starts[octave_of]).astype(np.float64) / lengths
+    far = near + sizes.astype(np.float64) / lengths
+    below = octaves.signs[octave_of] < 0
+    low, high = np.where(below, 2.0 - far, 1.0 + near), np.where(below, 2.0 - near, 1.0 + far)
+    exponents = 1.0 - powers[octave_of]
+    flat = np.abs(exponents) < 1e-9
+    safe = np.where(flat, 1.0, exponents)
+    return np.where(flat, np.log(high / low), (high**safe - low**safe) / safe)
 
 
 def to_total(noisy: FloatArray, total: float) -> FloatArray:
@@ -153,7 +145,7 @@ def to_total(noisy: FloatArray, total: float) -> FloatArray:
 
 
 def single_values(
-    line: FloatBitCodes, starts: Codes, sizes: NDArray[np.uint64], histogram: FloatArray, scale: float
+    line: FloatBitCodes, starts: Codes, sizes: NDArray[np.uint64], histogram: FloatArray, spread: Spread
 ) -> tuple[Codes, NDArray[np.uint64]]:
     """The same cells, but those that hold a single value to all appearance are cut down to the shortest number in them:
     cells that are narrow, clearly occupied, and far denser than what is beside them.
@@ -166,7 +158,7 @@ def single_values(
     beside = np.maximum(np.append(0.0, density[:-1]), np.append(density[1:], 0.0))
     narrow = widths < math.ldexp(NARROW, np.finfo(line.dtype).nmant)
     starts, sizes = starts.copy(), sizes.copy()
-    for cell in np.flatnonzero(narrow & (histogram > CLEAR * scale) & (density > PEAK * beside)):
+    for cell in np.flatnonzero(narrow & (histogram > CLEAR * spread.scale) & (density > PEAK * beside)):
         ends = line.to_values(np.array([starts[cell], starts[cell] + np.int64(sizes[cell]) - 1]))
         starts[cell] = line.to_codes(np.array([shortest_between(*ends.tolist())]))[0]
         sizes[cell] = 1
@@ -186,75 +178,45 @@ def shortest_between(low: float, high: float) -> float:
     return low
 
 
-def up_to_bounds(octaves: Octaves, taken: NDArray[np.bool_], bounded: frozenset[int]) -> NDArray[np.bool_]:
-    """The octaves taken, on sides with a declared bound all the way to it: noise cannot lead beyond."""
-    for sign in bounded:
-        side = np.flatnonzero(octaves.signs == sign)[::sign]
-        run = np.flatnonzero(taken[side])
-        taken[side[run[0] if len(run) else 0 :]] = True
-    return taken
-
-
-def trimmed(
+def without_empty_ends(
     octaves: Octaves,
     octave_of: NDArray[np.intp],
-    noisy: FloatArray,
+    histogram: FloatArray,
     taken: NDArray[np.bool_],
-    scale: float,
-    bounded: frozenset[int],
-) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Which cells are kept, and their counts: on either side the outermost octave ends where values do.
-
-    Its last cell gets what stands beyond it, up to a few octaves further out. Those rows are too few to show where they
-    are, but not to show that they are: a tail keeps its mass. Sides with a declared bound end there.
-    """
-    kept, counts = taken[octave_of], noisy.copy()
-    for sign in {-1, 1} - bounded:
+    deviation: float,
+) -> NDArray[np.bool_]:
+    """Which bins are kept: the outermost octave on either side of zero ends where noise explains all further out."""
+    kept: NDArray[np.bool_] = taken[octave_of]
+    for sign in (-1, 1):
         side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
         run = np.flatnonzero(taken[side])
         if len(run):
             last = np.flatnonzero(octave_of == side[run[-1]])[::sign]
-            outside = np.cumsum(noisy[last][::-1])[::-1]
-            clear = np.flatnonzero(outside > EDGE * scale * np.sqrt(2.0 * np.arange(len(last), 0, -1)))
-            edge = int(clear[-1]) if len(clear) else int(np.argmax(noisy[last]))
-            beyond = np.isin(octave_of, side[run[-1] + 1 : run[-1] + 1 + TAIL])
+            outside = np.cumsum(histogram[last][::-1])[::-1]
+            clear = np.flatnonzero(outside > EDGE * deviation * np.sqrt(np.arange(len(last), 0, -1)))
+            edge = int(clear[-1]) if len(clear) else int(np.argmax(histogram[last]))
             kept[last[edge + 1 :]] = False
-            counts[last[edge]] += max(0.0, float(noisy[beyond].sum() + noisy[last[edge + 1 :]].sum()))
-    return kept, counts
+    return kept
 
 
-def without_isolated_bins(
-    octave_of: NDArray[np.intp], noisy: FloatArray, sizes: NDArray[np.uint64], scale: float
-) -> FloatArray:
-    """Counts without those that noise alone could have made, in the same octave as a far denser cell.
-
-    The tree splits off what is empty around a heavy value. Other small counts are left as they are: they
-    make up a tail, and to drop every one of them would drop the tail.
-    """
-    density = np.maximum(noisy, 0.0) / sizes.astype(np.float64)
-    densest = np.zeros(int(octave_of.max(initial=0)) + 1)
-    np.maximum.at(densest, octave_of, density)
-    noise = noisy < scale * math.log(max(1, len(noisy)) / ISOLATED_BIN_CHANCE)
-    return np.where(noise & (densest[octave_of] > PEAK * density), 0.0, noisy)
-
-
-def with_minimum(histogram: FloatArray, least: FloatArray | float) -> FloatArray:
-    """The same total, but nothing below `least`."""
-    raised: FloatArray = np.maximum(histogram, least)
-    return raised * (histogram.sum() / raised.sum()) if histogram.any() else histogram
-
-
-def missing_found(noisy: FloatArray, scale: float) -> FloatArray:
+def missing_found(noisy: FloatArray, spread: Spread) -> FloatArray:
     """Counts of missing cells, taken as none where noise alone could have made them."""
-    return np.where(noisy > -scale * math.log(MISSING), noisy, 0.0)
+    return np.where(noisy > quantile(spread, MISSING), noisy, 0.0)
 
 
-def finest_step(noisy: FloatArray, scale: float, rows: int) -> int:
-    """The number of the coarsest step that nearly all values are multiples of; the last one where noise hides it.
+def quantile(spread: Spread, chance: float) -> float:
+    """A value that noise exceeds with at most this chance."""
+    logs = math.log(1.0 / chance)
+    return spread.scale * (logs if spread.kind == "laplace" else math.sqrt(2.0 * logs))
 
-    noisy[k] counts the values that are multiples of step k, but of no coarser one; the last counts all others.
+
+def finest_step(noisy: FloatArray, spread: Spread, rows: int) -> int:
+    """The number of the coarsest step that nearly all values are multiples of.
+
+    noisy[k] counts the values that are multiples of step k, but of no coarser one; the last counts all others. Where
+    noise hides which step is right, a coarse one does less harm than digits that no value has.
     """
-    noise = scale * math.sqrt(len(noisy))
-    allowed = max(2.5 * noise, min(8.0 * noise, rows / 1000))
+    noise = spread.deviation * math.sqrt(len(noisy))
+    allowed = min(max(2.5 * noise, min(8.0 * noise, rows / 1000)), rows / 3)
     beyond = np.append(np.cumsum(noisy[::-1])[::-1][1:], 0.0)
-    return int(np.flatnonzero(beyond <= allowed)[0]) if allowed <= 0.1 * rows else len(noisy) - 1
+    return int(np.flatnonzero(beyond <= allowed)[0])

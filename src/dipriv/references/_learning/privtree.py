@@ -47,7 +47,7 @@ class PrivTree:
             self._digits -= 1
         self._scale = clamp_scale(math.ceil(scale * (1 << self._digits)))
         self._bias = math.ceil(self._scale * LN2_ABOVE)
-        self.accountant.spend(4 * SLACK * (1 << self._digits) / self._scale)
+        self.accountant.spend(self.accountant.cost_of_pure(4 * SLACK * (1 << self._digits) / self._scale))
         self._low = np.array([self.first], dtype=np.int64)
         self._high = np.array([self.last], dtype=np.int64)
         self._leaves: list[Codes] = []
@@ -105,5 +105,7 @@ class PrivTree:
     def _splits_now(self, counts: Counts) -> NDArray[np.bool_]:
         """Which nodes of this level are split: b + noise > 0 with b = max(-δ, count - depth δ)."""
         biased = (counts.astype(np.int64) << self._digits) - self.depth * self._bias
-        split: NDArray[np.bool_] = np.maximum(biased, -self._bias) + self.accountant.noise(len(counts), self._scale) > 0
+        split: NDArray[np.bool_] = (
+            np.maximum(biased, -self._bias) + self.accountant.laplace(len(counts), self._scale) > 0
+        )
         return split

@@ -1,4 +1,4 @@
-"""A network of columns that each depend on at most two others: conditional CDFs from tables over groups of states."""
+"""A network of columns that each depend on some earlier ones: conditional CDFs from tables over groups of states."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any
@@ -36,12 +37,12 @@ from dipriv import errors
 from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
-from dipriv._tables.arrow import distinct_labels
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.protocol import CountableRows, Counter, Labels, ReleaseJob, RowSelection, Scan, TableFingerprint
+from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, TableFingerprint
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -52,16 +53,19 @@ from dipriv.sources.spark.tasks import (
     Packed,
     Part,
     Releasing,
+    RowsAndValues,
     Work,
     add_up,
-    labels_of,
+    add_values,
     on_worker,
     sums_of,
+    values_of,
 )
 
 MAX_HELD_ROWS = 5_000_000
 """More hold-out rows than that are not brought to the driver."""
-MAX_LABELS = 1_000_000
+MAX_BUCKETS = 64
+"""The most parts that the distinct values of all columns are divided into, for the workers to count."""
 LIMITS = {
     "groups": "a reference per group needs the table on one machine. Use one reference for all rows.",
     "unit": "contribution bounding needs all rows of a unit on one machine. Leave unit out, or bound rows in Spark.",
@@ -247,30 +251,29 @@ class PackedRows:
                 return sums_of(packed, asked, cores, packs)
 
             rows, found = self.rows.packs.mapPartitions(sums).treeReduce(add_up)
-        if rows != self.n_rows:
-            raise SourceChangedError(f"there are {rows:,} rows now, {self.n_rows:,} at the first reading.", REPEATABLE)
+        self._check(rows)
         return list(found)
 
-    def labels(self, names: Sequence[str]) -> Labels:
-        """All distinct labels, found by the workers."""
-        asked = tuple(names)
-        with self._shared(asked) as shared, worker_errors():
+    def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
+        """Added up by the workers, each a part of the values: the driver receives the frequent ones alone."""
+        cores = task_cores(self.rows.frame.sparkSession.sparkContext)
+        packs = self.rows.packs
+        buckets = min(packs.getNumPartitions(), MAX_BUCKETS)
+        with self._shared(tuple(names)) as shared, worker_errors():
 
-            def labels(packs: Iterator[Pack]) -> Iterator[tuple[int, str]]:
+            def values(packs: Iterator[Pack]) -> Iterator[tuple[int, RowsAndValues]]:
                 packed, asked = shared.value
-                return labels_of(packed, asked, packs)
+                return values_of(packed, asked, buckets, cores, packs)
 
-            found = self.rows.packs.mapPartitions(labels).distinct().take(MAX_LABELS + 1)
-        if len(found) > MAX_LABELS:
-            raise SchemaError(
-                f"the columns {', '.join(map(repr, names))} have more than {MAX_LABELS:,} labels.",
-                "Drop the one that is free text or a key, keep it as it is, unprotected (keep=[...]), or declare its "
-                "public labels in a schema: Categorical(levels=...).",
-            )
-        listed: dict[str, list[str]] = {name: [] for name in names}
-        for place, label in found:
-            listed[asked[place]].append(label)
-        return {name: distinct_labels(pa.array(labels, pa.string())) for name, labels in listed.items()}
+            sums = packs.mapPartitions(values).reduceByKey(add_values, buckets)
+            found = sums.map(lambda part: (part[1][0], frequent(part[1][1], at_least))).collect()
+        rows, counts = reduce(add_values, found)
+        self._check(rows)
+        return frequent(counts, at_least)
+
+    def _check(self, rows: int) -> None:
+        if rows != self.n_rows:
+            raise SourceChangedError(f"there are {rows:,} rows now, {self.n_rows:,} at the first reading.", REPEATABLE)
 
     @contextmanager
     def _shared(self, thing: Any) -> Iterator[Any]:

@@ -21,17 +21,19 @@ from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Table
+from dipriv._tables.value_counts import RunningCounts, ValueCounts, add_counts, count_values, in_buckets
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError, SourceChangedError
 from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
 from dipriv.sources._fingerprint import fingerprint_of
 from dipriv.sources.holdout import Split
-from dipriv.sources.protocol import Counter, Labels, ReleasesTables, added, labels_in, merged
+from dipriv.sources.protocol import Counter, ReleasesTables, added
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
 Pack: TypeAlias = tuple[int, int, int, bytes, bytes, bytes]
 """A block as `FirstPass` gives it: mark, place, rows, digest, fingerprint, data."""
+RowsAndValues: TypeAlias = tuple[int, dict[str, ValueCounts]]
 BLOCK_ROWS = 1 << 16
 REPEATABLE = (
     "Write the table to files, or checkpoint it (DataFrame.checkpoint), and privatize that: its rows must come in the "
@@ -175,14 +177,22 @@ def add_up(one: tuple[int, list[Counts]], other: tuple[int, list[Counts]]) -> tu
     return one[0] + other[0], added(one[1], other[1])
 
 
-def labels_of(packed: Packed, names: tuple[str, ...], packs: Iterable[Pack]) -> Iterator[tuple[int, str]]:
-    """(number of the column, label): the labels that a task's rows have, each once."""
-    seen: Labels = {}
-    with _as_worker(1):
+def values_of(
+    packed: Packed, names: tuple[str, ...], buckets: int, cores: int, packs: Iterable[Pack]
+) -> Iterator[tuple[int, RowsAndValues]]:
+    """(number of the bucket, (rows, counts)) for a task: its rows, said once, and how many have each value."""
+    rows, running = 0, RunningCounts()
+    with _as_worker(cores):
         for table in packed.tables(packs):
-            seen = merged(seen, labels_in(table, names))
-    for place, name in enumerate(seen):
-        yield from ((place, label) for label in seen[name].to_pylist())
+            rows += table.rows
+            running.add(count_values(table, names))
+        for bucket, counts in enumerate(in_buckets(running.total(), buckets) if rows else ()):
+            yield bucket, (0 if bucket else rows, counts)
+
+
+def add_values(one: RowsAndValues, other: RowsAndValues) -> RowsAndValues:
+    """The rows and the counts of values of two parts together."""
+    return one[0] + other[0], add_counts(one[1], other[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -18,16 +19,19 @@ from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames as tables
 from dipriv._tables.frames import Table
+from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
 from dipriv.kernels import Optimal
 from dipriv.references import Private
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.release import fitting
+from dipriv.release.options import ReleaseOptions
 from dipriv.schema import Categorical, Mixed, Schema
-from dipriv.sources.protocol import CountedTables, Counter, Labels, added, labels_in, merged
+from dipriv.sources.protocol import CountedTables, Counter, added
 from tests.support import bits
 
 N = 3001
+DELTA = ReleaseOptions(1.0).row_delta
 
 
 def people() -> pa.Table:
@@ -66,11 +70,11 @@ class FarRows:
             sums = added(pickle.loads(pickle.dumps(pickle.loads(message)(piece))), sums)
         return sums
 
-    def labels(self, names: Sequence[str]) -> Labels:
-        seen: Labels = {}
+    def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
+        running = RunningCounts()
         for piece in self._tables():
-            seen = merged(pickle.loads(pickle.dumps(labels_in(piece, names))), seen)
-        return seen
+            running.add(pickle.loads(pickle.dumps(count_values(piece, names))))
+        return frequent(running.total(), at_least)
 
     def _tables(self) -> list[Table]:
         return [tables.read(piece).clip_infinities() for piece in reversed(self.pieces)]
@@ -94,11 +98,11 @@ def test_a_release_learned_from_far_pieces_is_the_one_learned_from_one_table(
     expected = dipriv.privatize(table, 1.5, reference=recipe, schema=declared, seed=7)
     own, whole, rows = bits(7), tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
-    plan = fitting.plan_fit(recipe, Optimal(), 1.5, facts, declared, rows=rows, bits=bits(0))
+    plan = fitting.plan_fit(recipe, Optimal(), 1.5, facts, declared, rows=rows, bits=bits(0), delta=DELTA)
     fitted = plan.fit(rows, own.child("fit"))
     assert fitted.release(whole, (), own.child("noise")).equals(expected.data)
     assert fitted.schema == expected.schema
-    assert rows.sent
+    assert rows.sent or names == ["city"]  # labels of a single column are found without a pass
 
 
 def held_in(value: Any) -> list[Any]:
@@ -115,7 +119,8 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
     table = people()
     whole, rows = tables.read(table), in_odd_pieces(table)
     facts = [whole.column(name) for name in whole.names]
-    fitting.plan_fit(Private(), Optimal(), 1.0, facts, Schema({}), rows=rows, bits=bits(0)).fit(rows, bits(1))
+    plan = fitting.plan_fit(Private(), Optimal(), 1.0, facts, Schema({}), rows=rows, bits=bits(0), delta=DELTA)
+    plan.fit(rows, bits(1))
     kinds = {type(part).__name__ for counter in rows.sent for part in held_in(counter)}
     assert {"ColumnsCounter", "LevelsCounter", "StepsCounter", "LineCounter", "PairsCounter"} <= kinds
     for counter in rows.sent:
@@ -124,26 +129,31 @@ def test_counters_take_no_secret_along_and_are_frozen() -> None:
             with pytest.raises(FrozenInstanceError):
                 setattr(part, fields(part)[0].name, None)
         assert b"_random" not in pickle.dumps(counter)
-    assert any(isinstance(part, Accountant) for part in held_in([Accountant(1, bits(0))]))  # type: ignore[arg-type]  # control
+    assert any(
+        isinstance(part, Accountant) for part in held_in([Accountant("laplace", Fraction(1), bits(0))])
+    )  # control
 
 
-def test_counters_of_categories_in_types_and_schemas_travel() -> None:
+def test_counters_of_declared_labels_travel() -> None:
     frame = pl.DataFrame({"size": pl.Series(["s", "m"] * 200, dtype=pl.Enum(["s", "m", "l"])), "x": ["u", "v"] * 200})
     table = tables.read(frame)
     facts = [table.column(name) for name in table.names]
     rows = FarRows([frame.to_arrow().slice(0, 99), frame.to_arrow().slice(99)])
-    declared = Schema({"x": Categorical(("v", "u", "w"))})
-    plan = fitting.plan_fit(Private(strict=True), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
+    declared = Schema({"x": Categorical(("v", "u", "w")), "size": Categorical(("s", "m", "xl"))})
+    plan = fitting.plan_fit(Private(labels="declared"), Optimal(), 1.0, facts, declared, rows=rows, bits=bits(0))
     released = plan.fit(rows, bits(3).child("fit")).release(table, (), bits(3).child("noise"))
-    expected = dipriv.privatize(frame, 1.0, reference=Private(strict=True), schema=declared, seed=3)
+    expected = dipriv.privatize(frame, 1.0, reference=Private(labels="declared"), schema=declared, seed=3)
     assert released.equals(expected.data)
+    assert released.schema["size"] == pl.Enum(["s", "m", "xl"])
 
 
-def test_sums_and_labels_do_not_depend_on_the_order() -> None:
+def test_sums_and_counts_of_values_do_not_depend_on_the_order() -> None:
     one, other = [np.array([1, 2])], [np.array([30, 40])]
     for sums in (added(one, other), added(other, one), added([], added(one, added(other, [])))):
         assert sums[0].tolist() == [31, 42]
     texts = [pa.table({"x": part}) for part in (["b", None], ["c", "a"], pa.array(["b"]).dictionary_encode())]
     for order in ([0, 1, 2], [2, 1, 0]):
         parts = [tables.read(texts[place]) for place in order]
-        assert CountedTables(5, lambda parts=parts: parts).labels(["x"])["x"].to_pylist() == ["a", "b", "c"]  # type: ignore[misc]
+        found = CountedTables(5, lambda parts=parts: parts).value_counts(["x"])["x"]  # type: ignore[misc]
+        assert found.values.to_pylist() == ["a", "b", "c"]
+        assert found.counts.tolist() == [1, 2, 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
 import numpy as np
@@ -13,22 +12,20 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray
-from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, Octaves
-from dipriv.references._learning import postprocess as margins
+from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
+from dipriv.references._learning.measurements import NoiseKind, Spread
 from dipriv.references._learning.postprocess import (
-    CERTAIN,
     CLEAR,
+    EMPTY,
     MISSING,
-    NEXT,
-    WINDOWS,
-    ZERO,
     finest_step,
-    log_chance,
     missing_found,
     occupied,
+    quantile,
     shortest_between,
     single_values,
     to_total,
+    without_empty_ends,
 )
 from tests.support import ALARM
 
@@ -41,101 +38,131 @@ def at_least(seen: int, n: int) -> float:
     return float(stats.beta.ppf(ALARM, seen, n - seen + 1)) if seen else 0.0
 
 
-def reached(octaves: Octaves, true: int, noise: float, n: int, seed: int) -> NDArray[np.int64]:
-    """How many octaves beyond the one true octave are taken, on both sides, where `occupied` is told of unit noise."""
+SPREADS = [Spread("laplace", 7.0), Spread("gaussian", 7.0)]
+each_spread = pytest.mark.parametrize("spread", SPREADS, ids=lambda spread: spread.kind)
+
+
+def noise(spread: Spread, size: int | tuple[int, int], seed: int) -> FloatArray:
     rng = np.random.default_rng(seed)
-    cells = np.resize([1, 3, 1, 2], len(octaves.starts))
-    octave_of = np.repeat(np.arange(len(cells)), cells)
-    far = np.empty((n, 2), dtype=np.int64)
-    for row in range(n):
-        noisy = rng.laplace(scale=noise, size=len(octave_of))
-        noisy[np.flatnonzero(octave_of == true)[0]] += 1000
-        taken = np.flatnonzero(occupied(octaves, octave_of, noisy, 1.0))
-        far[row] = true - taken[0], taken[-1] - true
-    return far
+    draw = rng.laplace if spread.kind == "laplace" else rng.normal
+    return np.asarray(draw(scale=spread.scale, size=size))
 
 
-@pytest.mark.slow
-def test_noise_makes_no_far_octaves() -> None:
-    """A run that ends d octaves off has a chance of at most NEXT/2^d on each side: a factor of two in value, one of two
-    in chance.
+def taken_of(line: OrderedCodes, totals: FloatArray, spread: Spread, needed: bool = True) -> NDArray[np.intp]:
+    deviations = np.full(len(totals), spread.deviation)
+    return np.flatnonzero(occupied(line.octaves, totals, deviations, spread.kind, needed, 4.0))
+
+
+def octaves_of(line: OrderedCodes, values: FloatArray) -> NDArray[np.intp]:
+    return np.searchsorted(line.octaves.starts, line.to_codes(values), side="right") - 1
+
+
+@each_spread
+@pytest.mark.parametrize("name", ["ages", "normal", "incomes", "negative"])
+def test_the_octaves_of_clean_data_are_found(spread: Spread, name: str) -> None:
+    """Without noise all octaves with many rows are taken, and none beyond the outermost rows."""
+    rng = np.random.default_rng(1)
+    line = FloatBitCodes.of(F64)
+    values = {
+        "ages": rng.integers(18, 90, 5000).astype(float),
+        "normal": rng.normal(size=5000),
+        "incomes": rng.lognormal(10, 1, 5000),
+        "negative": -rng.exponential(5.0, 5000),
+    }[name]
+    own = octaves_of(line, values)
+    totals = np.bincount(own, minlength=len(line.octaves.starts)).astype(float)
+    taken = taken_of(line, totals, spread)
+    assert {*np.flatnonzero(totals > 5 * spread.deviation)} <= {*taken}
+    assert {*taken} <= {*range(own.min(), own.max() + 1)}
+
+
+def extension(kind: NoiseKind) -> float:
+    """The least M with P(noise extends a run by d octaves or more) <= M^d/(1 - M): Chernoff's bound.
+
+    An octave gains G = X/b - EMPTY for Laplace noise, X²/(2σ²) - EMPTY for Gaussian noise, where X is positive, else
+    -EMPTY; E[e^(θG)] has a closed form.
     """
-    octaves = FloatBitCodes.of(F64, 2.0**-8, 2.0**9 - 1).octaves
-    n = 20_000
-    far = reached(octaves, 8, 1.0, n, 1)
-    thin = reached(octaves, 8, 2.0, 1500, 2)  # control: twice the noise, that is half the threshold
-    for distance, side in product(range(1, 6), (0, 1)):
-        assert at_least(int((far[:, side] >= distance).sum()), n) <= NEXT * 2.0**-distance
-        assert at_least(int((thin[:, side] >= distance).sum()), 1500) > NEXT * 2.0**-distance
+    thetas = np.linspace(0.01, 0.99, 197)
+    above = 1 / (1 - thetas) if kind == "laplace" else 1 / np.sqrt(1 - thetas)
+    return float(((1 + above) / 2 * np.exp(-thetas * EMPTY[kind])).min())
 
 
-@pytest.mark.parametrize("cells", [1, 2, 3, 10, 100])
-def test_the_bound_on_sums_of_noise_is_a_bound(cells: int) -> None:
-    """The difference of two gamma variables; by quadrature."""
-    totals = np.array([0.0, 0.5, 3.0, 10.0, 25.0, 60.0]) * math.sqrt(cells)
-    bounds = log_chance(totals, np.full(6, cells))
-    for total, bound in zip(totals.tolist(), bounds.tolist(), strict=True):
-        z = np.linspace(0, 200 + 4 * cells, 200_001)
-        tail = np.trapezoid(stats.gamma.pdf(z, cells) * stats.gamma.sf(total + z, cells), z)
-        assert math.log(tail) - 1e-3 <= bound <= 0
-        assert bound <= 0.9 * math.log(tail) + 3  # control: not a useless one
+@each_spread
+def test_noise_makes_no_far_octaves(spread: Spread) -> None:
+    line = FloatBitCodes.of(F64, 2.0**-40, 2.0**41 - 1)
+    runs, middle = 1500, len(line.octaves.starts) // 2
+    ratio = extension(spread.kind)
+    assert ratio < 0.71
+
+    def beyond(real: Spread) -> NDArray[np.int64]:
+        z = noise(real, (runs, len(line.octaves.starts)), 2)
+        z[:, middle] += 1000 * spread.scale
+        found = [taken_of(line, row, spread) for row in z]
+        return np.array([[middle - taken[0], taken[-1] - middle] for taken in found])
+
+    honest, loud = beyond(spread), beyond(Spread(spread.kind, 2 * spread.scale))
+    for distance in (6, 9, 12):
+        allowed = min(1.0, ratio**distance / (1 - ratio))
+        for side in (0, 1):
+            assert at_least(int((honest[:, side] >= distance).sum()), runs) <= allowed
+        if distance == 12:
+            assert at_least(int((loud >= distance).any(axis=1).sum()), runs) > allowed  # control: twice the noise
 
 
-def test_what_is_certain_is_taken_anywhere_and_what_is_not_nowhere_far() -> None:
-    octaves = FloatBitCodes.of(F64).octaves
-    everywhere = np.arange(len(octaves.starts))
-    quiet = np.zeros(len(everywhere))
-    here, far = (
-        int(np.searchsorted(octaves.starts, FloatBitCodes.of(F64).to_codes(np.array([x]))[0])) for x in (256.0, 1e300)
-    )
-    needed = -math.log(CERTAIN / len(everywhere))
-    for height, is_taken in ((needed + 10, True), (needed - 3, False)):
-        noisy = quiet.copy()
-        noisy[here], noisy[far] = 1e6, height
-        taken = occupied(octaves, everywhere, noisy, 1.0)
-        assert taken[here]
-        assert taken[far] == is_taken
-        assert taken[(here + far) // 2] == is_taken  # what lies between is taken, too
-        assert np.count_nonzero(taken) == (far - here + 1 if is_taken else 1)
+@each_spread
+@pytest.mark.parametrize("value", [1e300, 1e-300, -5e200])
+def test_clear_counts_are_found_anywhere(spread: Spread, value: float) -> None:
+    line = FloatBitCodes.of(F64)
+    (place,) = octaves_of(line, np.array([value]))
+    for seed in range(20):
+        totals = noise(spread, len(line.octaves.starts), seed)
+        assert place not in taken_of(line, totals, spread)  # control
+        totals[place] += 40 * spread.deviation
+        assert place in taken_of(line, totals, spread)
 
 
-def test_both_signs_and_zero_are_judged_by_themselves() -> None:
-    octaves = GridCodes.of(np.dtype(np.int16)).octaves
-    everywhere = np.arange(len(octaves.starts))
-    zero = int(np.flatnonzero(octaves.signs == 0)[0])
-    noisy = np.zeros(len(everywhere))
-    noisy[zero + 5] = 500.0
-    assert np.flatnonzero(occupied(octaves, everywhere, noisy, 1.0)).tolist() == [zero + 5]
-    noisy[zero] = -math.log(ZERO) + 1
-    assert np.flatnonzero(occupied(octaves, everywhere, noisy, 1.0)).tolist() == [zero, zero + 5]
-    noisy[zero - 3 : zero - 1] = 30.0
-    taken = np.flatnonzero(occupied(octaves, everywhere, noisy, 1.0)).tolist()
-    assert taken == [zero - 3, zero - 2, zero, zero + 5]
+@each_spread
+def test_a_far_octave_must_stand_out_more(spread: Spread) -> None:
+    line = FloatBitCodes.of(F64, 1.0)
+    totals = np.zeros(len(line.octaves.starts))
+    totals[8] = 1e4 * spread.deviation
+    for distance, size, is_taken in ((1, 3.0, True), (1, 1.0, False), (5, 4.0, False), (5, 40.0, True)):
+        more = totals.copy()
+        more[8 + distance] = size * spread.deviation
+        assert (8 + distance in taken_of(line, more, spread)) == is_taken
 
 
-def test_a_tail_is_followed_octave_by_octave() -> None:
-    """Counts too small for certainty, each beside the one before."""
-    octaves = FloatBitCodes.of(F64, 1.0).octaves
-    everywhere = np.arange(len(octaves.starts))
-    noisy = np.where(everywhere < 15, 4000.0 * 2.0 ** -everywhere.astype(float), 0.0)
-    certain = int((noisy > -math.log(CERTAIN / len(everywhere)) + 10).sum())
-    taken = np.flatnonzero(occupied(octaves, everywhere, noisy, 1.0))
-    assert taken.tolist() == list(range(len(taken)))
-    assert len(taken) > certain
-    assert noisy[taken[-1]] > 2  # what is as small as the noise is not taken
+@each_spread
+def test_both_signs_and_zero_are_judged_by_themselves(spread: Spread) -> None:
+    line = GridCodes.of(np.dtype(np.int16))
+    zero = int(np.flatnonzero(line.octaves.signs == 0)[0])
+    totals = np.zeros(len(line.octaves.starts))
+    totals[zero + 5] = 500.0 * spread.deviation
+    assert taken_of(line, totals, spread).tolist() == [zero + 5]
+    totals[zero] = 10.0 * spread.deviation
+    assert taken_of(line, totals, spread).tolist() == [zero, zero + 5]
+    totals[zero - 3 : zero - 1] = 30.0 * spread.deviation
+    assert taken_of(line, totals, spread).tolist() == [zero - 3, zero - 2, zero, zero + 5]
+    totals[zero - 3 : zero - 1] = 0.5 * spread.deviation
+    assert taken_of(line, totals, spread).tolist() == [zero, zero + 5]  # too little for a side of its own
 
 
-def test_where_nothing_stands_out_ordinary_octaves_are_taken_if_they_are_needed() -> None:
-    octaves = FloatBitCodes.of(F64).octaves
-    everywhere = np.arange(len(octaves.starts))
-    rng = np.random.default_rng(3)
-    for _ in range(8):
-        noisy = rng.laplace(size=len(everywhere))
-        taken = np.flatnonzero(occupied(octaves, everywhere, noisy, 1.0))
-        assert taken.tolist() == list(range(taken[0], taken[0] + len(taken)))
-        assert 1 <= len(taken) <= max(WINDOWS)
-        assert np.all(np.abs(octaves.exponents[taken]) < 60)
-        assert not np.any(occupied(octaves, everywhere, noisy, 1.0, needed=False))
+@each_spread
+def test_where_nothing_stands_out_usual_octaves_are_taken_if_they_are_needed(spread: Spread) -> None:
+    line = FloatBitCodes.of(F64)
+    exponents = []
+    for seed in range(20):
+        totals = noise(spread, len(line.octaves.starts), seed)
+        taken = taken_of(line, totals, spread)
+        signs = line.octaves.signs[taken]
+        assert len(taken) >= 1
+        assert len({*signs.tolist()} - {0}) <= 2
+        exponents.append(float(np.abs(line.octaves.exponents[taken] - 4.0).max()))
+        assert len(taken_of(line, totals, spread, needed=False)) <= len(taken)
+    assert np.median(exponents) < 60  # of a thousand; without a preference the median would be some 500
+    quiet = np.zeros(len(line.octaves.starts))
+    assert len(taken_of(line, quiet, spread, needed=False)) == 0
+    assert len(taken_of(line, quiet, spread)) == 1
 
 
 @settings(max_examples=150)
@@ -165,33 +192,46 @@ def test_the_nearest_counts_are_nearer_than_any_others() -> None:
     assert np.sum((settled - noisy) ** 2) <= np.min(np.sum((others - noisy) ** 2, axis=1))
 
 
-def test_nulls_are_not_made_of_noise() -> None:
+@each_spread
+def test_nulls_are_not_made_of_noise(spread: Spread) -> None:
     n = 200_000
-    noise = np.random.default_rng(5).laplace(scale=7.0, size=n)
-    false = int((missing_found(noise, 7.0) > 0).sum())
-    assert at_least(false, n) <= MISSING
-    assert at_least(int((missing_found(noise, 3.5) > 0).sum()), n) > MISSING  # control: half the threshold
-    assert missing_found(np.array([500.0, 3.0, -9.0]), 7.0).tolist() == [500.0, 0.0, 0.0]
+    z = noise(spread, n, 5)
+    half = Spread(spread.kind, spread.scale / 2)
+    assert at_least(int((missing_found(z, spread) > 0).sum()), n) <= MISSING
+    assert at_least(int((missing_found(z, half) > 0).sum()), n) > MISSING  # control: half the threshold
+    assert missing_found(np.array([500.0, 3.0, -9.0]), spread).tolist() == [500.0, 0.0, 0.0]
 
 
+@each_spread
+@pytest.mark.parametrize("chance", [0.3, 1e-3, 1e-9])
+def test_a_quantile_is_exceeded_with_its_chance_at_most(spread: Spread, chance: float) -> None:
+    law = (stats.laplace if spread.kind == "laplace" else stats.norm)(scale=spread.scale)
+    assert law.sf(quantile(spread, chance)) <= chance
+    assert law.sf(quantile(spread, chance) / 3) > chance  # control
+
+
+@each_spread
 @pytest.mark.parametrize("step", range(6))
-def test_the_coarsest_step_of_nearly_all_values_is_found(step: int) -> None:
-    """Whole numbers stay whole although noise is in every count; a few values off the step do not matter."""
-    rows, scale = 100_000, 10.0
+def test_the_coarsest_step_of_nearly_all_values_is_found(spread: Spread, step: int) -> None:
+    """Whole numbers stay whole although noise is in every count. What is beyond the right step is a sum of at most
+    five counts of noise, whose chance to exceed 2.5 √6 deviations is below 1e-2 by Cantelli's and Bernstein's bounds.
+    """
+    rows, runs = 100_000, 60
     exact = np.zeros(6)
     exact[: step + 1] = rows / (step + 1)
-    found = [
-        finest_step(exact + rng.laplace(scale=scale, size=6), scale, rows)
-        for rng in (np.random.default_rng(seed) for seed in range(50))
-    ]
-    assert set(found) <= {max(0, step - 1), step}
-    assert np.mean(np.array(found) == step) > 0.9
-    assert finest_step(exact, scale, rows) == step
+    found = np.array([finest_step(exact + noise(spread, 6, seed), spread, rows) for seed in range(runs)])
+    assert (found != step).sum() <= stats.binom.isf(ALARM, runs, 0.01)
+    assert finest_step(exact, spread, rows) == step
+    wrong = np.array([finest_step(exact + 40 * noise(spread, 6, seed), spread, rows) for seed in range(runs)])
+    assert (wrong != step).sum() > stats.binom.isf(ALARM, runs, 0.01) or step in (0, 5)  # control: far more noise
 
 
-def test_where_noise_hides_the_step_values_are_taken_as_they_are() -> None:
-    assert finest_step(np.array([20.0, 0, 0, 0, 0, 0]), 10.0, 20) == 5
-    assert finest_step(np.array([5000.0, 0, 0, 0, 0, 0]), 10.0, 5000) == 0
+@each_spread
+def test_a_few_values_off_the_step_do_not_matter(spread: Spread) -> None:
+    exact = np.array([99_950.0, 0, 0, 0, 0, 50.0])
+    assert finest_step(exact, spread, 100_000) == 0
+    assert finest_step(np.array([50_000.0, 0, 0, 0, 0, 50_000.0]), spread, 100_000) == 5  # control
+    assert finest_step(np.array([5.0, 15.0, 0, 0, 0, 0]), spread, 20) <= 1
 
 
 @settings(max_examples=300)
@@ -233,7 +273,7 @@ def test_a_heavy_narrow_cell_is_one_value(dtype: np.dtype[np.float64], value: fl
     line = FloatBitCodes.of(dtype)
     starts, sizes = cells_at(line, value, 1000 if dtype == F64 else 30)
     heavy = np.array([1.0, 5000.0, 1.0])
-    found, widths = single_values(line, starts, sizes, heavy, 1.0)
+    found, widths = single_values(line, starts, sizes, heavy, Spread("laplace", 1.0))
     assert widths.tolist() == [sizes[0], 1, sizes[2]]
     assert line.to_values(found[1:2])[0] == dtype.type(value)
     assert found[0] == starts[0]
@@ -242,7 +282,7 @@ def test_a_heavy_narrow_cell_is_one_value(dtype: np.dtype[np.float64], value: fl
         (heavy, 5000.0 / CLEAR + 1),  # noise could have made it
         (np.array([5e6, 5000.0, 1.0]), 1.0),  # not far denser than what is beside it
     ):
-        same, widths = single_values(line, starts, sizes, masses, scale)
+        same, widths = single_values(line, starts, sizes, masses, Spread("laplace", scale))
         assert np.array_equal(same, starts)
         assert np.array_equal(widths, sizes)
 
@@ -251,71 +291,23 @@ def test_a_wide_cell_is_not_one_value() -> None:
     line = FloatBitCodes.of(F64)
     octaves = line.octaves.starts[3000:3003]
     sizes = np.diff(line.octaves.starts[3000:3004]).astype(np.uint64)
-    found, widths = single_values(line, octaves, sizes, np.array([1.0, 1e6, 1.0]), 1.0)
+    found, widths = single_values(line, octaves, sizes, np.array([1.0, 1e6, 1.0]), Spread("laplace", 1.0))
     assert np.array_equal(found, octaves)
     assert np.array_equal(widths, sizes)
 
 
-def _whole_line() -> tuple[Octaves, NDArray[np.intp]]:
-    """Octaves of whole numbers, one cell an octave, and the octave of each cell."""
+@each_spread
+def test_the_last_octave_ends_where_noise_explains_the_rest(spread: Spread) -> None:
+    """On both sides of zero; bins of other octaves stay or go with their octave."""
     octaves = GridCodes.of(np.dtype(np.int64)).octaves
-    return octaves, np.arange(len(octaves.starts))
-
-
-def test_noise_does_not_open_a_new_side_of_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Positive values are certain; the chance of negative ones is at most NEW_SIDE times a sum over runs of octaves."""
-    octaves, octave_of = _whole_line()
-    rng = np.random.default_rng(11)
-    certain = (octaves.signs == 1) & (octaves.exponents == 12)
-
-    def opened(runs: int) -> int:
-        noise = [rng.laplace(size=len(octave_of)) + 1000.0 * certain for _ in range(runs)]
-        return sum(bool(np.any(margins.occupied(octaves, octave_of, noisy, 1.0)[octaves.signs < 0])) for noisy in noise)
-
-    away = np.abs(np.arange(64) - 12.0)
-    bound = margins.NEW_SIDE * len(margins.WINDOWS) * float(np.exp2(-away).sum())  # each run begins at one octave
-    runs = 2000
-    assert opened(runs) <= stats.binom.isf(1e-6, runs, min(1.0, bound))
-    monkeypatch.setattr(margins, "NEW_SIDE", 0.5)
-    assert opened(runs // 4) > stats.binom.isf(1e-6, runs // 4, bound)  # control
-
-
-def test_a_trimmed_tail_keeps_its_rows() -> None:
-    """What is cut off stands in the last cell; a side with a declared bound is not cut."""
-    octaves, _ = _whole_line()
-    taken = (octaves.signs == 1) & (octaves.exponents <= 6)
-    octave = int(np.flatnonzero((octaves.signs == 1) & (octaves.exponents == 6))[0])
-    octave_of = np.array([octave - 1, octave, octave, octave, octave, octave + 1])
-    noisy = np.array([5000.0, 4000.0, 900.0, 3.0, -2.0, 9.0])
-    kept, counts = margins.trimmed(octaves, octave_of, noisy, taken, 1.0, frozenset())
-    assert kept.tolist() == [True, True, True, False, False, False]
-    assert counts[kept].sum() == noisy.sum()
-    whole, same = margins.trimmed(octaves, octave_of, noisy, taken, 1.0, frozenset({1}))
-    assert whole.tolist() == [True] * 5 + [False]
-    assert np.array_equal(same, noisy)
-
-
-def test_bounds_extend_what_is_taken() -> None:
-    octaves = GridCodes.of(np.dtype(np.int64), lower=0, upper=99_999).octaves
-    taken = (octaves.signs == 1) & (octaves.exponents == 5)
-    assert margins.up_to_bounds(octaves, taken.copy(), frozenset()).sum() == 1
-    extended = margins.up_to_bounds(octaves, taken.copy(), frozenset({1}))
-    assert octaves.exponents[extended].tolist() == list(range(5, 17))
-
-
-def test_specks_beside_a_heavy_value_are_dropped_and_tails_are_not() -> None:
-    sizes = np.array([1, 1, 100, 100], dtype=np.uint64)
-    noisy = np.array([1e6, 4.0, 6.0, 5.0])
-    same = margins.without_isolated_bins(np.array([0, 0, 1, 1]), noisy, sizes, 1.0)
-    assert same.tolist() == [1e6, 0.0, 6.0, 5.0]
-    clear = margins.without_isolated_bins(np.array([0, 0, 1, 1]), np.array([1e6, 40.0, 6.0, 5.0]), sizes, 1.0)
-    assert clear[1] == 40.0  # control: too many for noise
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.floats(0, 100))
-def test_the_least_mass_keeps_the_total(masses: list[float], least: float) -> None:
-    found = margins.with_minimum(np.array(masses), least)
-    assert np.isclose(found.sum(), sum(masses))
-    if sum(masses) > 0:
-        share = sum(masses) / max(sum(masses), np.maximum(masses, least).sum())
-        assert np.all(found >= least * share * (1 - 1e-9))
+    for sign in (-1, 1):
+        taken = (octaves.signs == sign) & (octaves.exponents <= 6)
+        last = int(np.flatnonzero((octaves.signs == sign) & (octaves.exponents == 6))[0])
+        octave_of = np.array([last - sign, last, last, last, last, last + sign])[::sign]
+        noisy = (np.array([500.0, 400.0, 90.0, 0.3, -0.2, 0.9]) * spread.deviation)[::sign]
+        kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
+        assert kept[::sign].tolist() == [True, True, True, False, False, False]
+        full = np.full(6, 400.0 * spread.deviation)
+        assert without_empty_ends(octaves, octave_of, full, taken, spread.deviation)[::sign].tolist() == [True] * 5 + [
+            False
+        ]

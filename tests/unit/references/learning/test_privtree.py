@@ -33,7 +33,7 @@ Table = tuple[int, ...]
 
 
 def tree(line: OrderedCodes, epsilon: Fraction, seed: int = 1) -> PrivTree:
-    return PrivTree(line.first, line.last, line.octaves, Accountant(Fraction(10**9), bits(seed)), epsilon)
+    return PrivTree(line.first, line.last, line.octaves, Accountant("laplace", Fraction(10**9), bits(seed)), epsilon)
 
 
 def grown(line: OrderedCodes, epsilon: Fraction, codes: Codes, seed: int = 1) -> PrivTree:
@@ -222,12 +222,12 @@ def test_leaves_tile_the_line(values: list[float], epsilon: Fraction, seed: int)
 
 def _by_hand(line: OrderedCodes, like: PrivTree, codes: Codes, seed: int) -> list[int]:
     """The same tree, level by level and node by node, from the same noise."""
-    accountant = Accountant(Fraction(10**9), bits(seed))
+    accountant = Accountant("laplace", Fraction(10**9), bits(seed))
     level, leaves, depth = [(line.first, line.last)], [], 0
     ordered = np.sort(codes)
     while level:
         wide = any(low < last for low, last in level)
-        noise = accountant.noise(len(level), like._scale).tolist() if wide else [0] * len(level)
+        noise = accountant.laplace(len(level), like._scale).tolist() if wide else [0] * len(level)
         below_them = []
         for (low, last), z in zip(level, noise, strict=True):
             count = int(np.searchsorted(ordered, last, side="right") - np.searchsorted(ordered, low))

@@ -1,0 +1,411 @@
+"""One column at a time: labels or frequent values, the step, bins and their noisy histogram, in a few passes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import Counts, FloatArray
+from dipriv._base.columns import NULL
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
+from dipriv.references._learning.counters import (
+    ColumnCounter,
+    ColumnsCounter,
+    LevelsCounter,
+    LineCounter,
+    StatesCodec,
+    StepsCounter,
+)
+from dipriv.references._learning.domain import Domain, around
+from dipriv.references._learning.measurements import Accountant, NoiseKind, Spread, pure_for
+from dipriv.references._learning.postprocess import (
+    CLEAR,
+    finest_step,
+    missing_found,
+    occupied,
+    power_law_masses,
+    quantile,
+    single_values,
+    to_total,
+    without_empty_ends,
+)
+from dipriv.references._learning.privtree import PrivTree
+from dipriv.references._learning.shares import Shares
+from dipriv.references._learning.smoothing import piecewise_even, shrunken
+from dipriv.references.protocol import CountableValues, Frequencies
+
+OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 20), Fraction(1, 4), Fraction(1, 8)
+"""Of the budget of a column of numbers: for finding its step, its frequent values and the cells of its tree."""
+TREE_FROM = 150
+"""Rows for each unit of a tree's noise from which a tree finds more than even cuts do."""
+MIN_RESOLUTION, MAX_RESOLUTION = 4, 64
+ROWS_PER_BIN = 16.0
+"""In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
+OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(4, 5)
+"""Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are. More, where
+only the most frequent levels will stand out of the noise."""
+ROWS_PER_LEVEL = 2.0
+"""In standard deviations of the noise: the average number of rows of a level up to which this is so."""
+MIN_VALUE_ROWS = 10
+"""Values of fewer rows are not looked at, so that most distinct ones stay where the rows are."""
+OTHER = 0.006
+"""How often noise alone may make rows of labels that are not published."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEstimate:
+    """A column's codec, its histogram, which adds up to the number of rows, its noise and its step."""
+
+    domain: Domain
+    codec: StatesCodec = field(repr=False)
+    histogram: FloatArray = field(repr=False)
+    spread: Spread
+    step: int = 0
+
+
+def grows_tree(kind: NoiseKind, cost: Fraction, rows: int) -> bool:
+    """Whether a column of numbers that costs this much has a tree; it finds frequent values, too."""
+    return rows * pure_for(kind, cost * OF_TREE) >= 4 * TREE_FROM
+
+
+class _Learner(Protocol):
+    @property
+    def ready(self) -> bool:
+        """Whether no further pass is needed."""
+        ...
+
+    def counter(self) -> ColumnCounter:
+        """Before a pass: what to count."""
+        ...
+
+    def take(self, counts: Counts) -> None:
+        """After a pass: the counts of all rows."""
+        ...
+
+    def estimate(self, rows: int) -> ColumnEstimate:
+        """The column's histogram, when it is ready."""
+        ...
+
+
+def learn_columns(
+    domains: Sequence[Domain], rows: CountableValues, shares: Shares, accountant: Accountant
+) -> list[ColumnEstimate]:
+    """The histograms of all columns, each at its own cost."""
+    found = rows.frequencies([domain.name for domain in domains if domain.finds_labels])
+    found |= rows.frequencies([domain.name for domain in domains if domain.finds_values], MIN_VALUE_ROWS)
+    columns: list[_Learner] = []
+    kept: dict[str, NDArray[np.intp]] = {}
+    for domain, cost in zip(domains, shares.columns, strict=True):
+        if domain.finds_labels:
+            labels = _found_labels(domain, found[domain.name], cost, shares.chance, accountant, rows.n_rows)
+            kept[domain.name] = labels.kept
+            columns.append(labels)
+        elif domain.levels is not None:
+            columns.append(_Levels(domain, cost, accountant, rows.n_rows))
+        else:
+            numbers = _Numbers(domain, cost, accountant, rows.n_rows)
+            if domain.finds_values:
+                numbers.find_values(found[domain.name], shares.chance)
+            columns.append(numbers)
+    rows.keep_labels(kept)
+    while waiting := [column for column in columns if not column.ready]:
+        totals = rows.count(ColumnsCounter(tuple(column.counter() for column in waiting)))
+        for column, counts in zip(waiting, totals, strict=True):
+            column.take(counts)
+    return [column.estimate(rows.n_rows) for column in columns]
+
+
+@dataclass
+class _FoundLabels:
+    """Labels that were found under (ε, δ): those above the threshold, after one for all others."""
+
+    domain: Domain
+    kept: NDArray[np.intp] = field(repr=False)
+    noisy: FloatArray = field(repr=False)
+    """Kinds of missing cells, the other labels, the kept ones."""
+    spread: Spread
+    ready = True
+
+    def counter(self) -> ColumnCounter:
+        raise NotImplementedError
+
+    def take(self, counts: Counts) -> None:
+        raise NotImplementedError
+
+    def estimate(self, rows: int) -> ColumnEstimate:
+        kinds = len(self.domain.missing)
+        absent, histogram, missing = _settle(
+            self.noisy[:kinds], self.noisy[kinds:], self.spread, rows, self.domain.missing
+        )
+        order = np.argsort(-histogram, kind="stable")
+        levels = np.arange(len(histogram), dtype=self.domain.column.storage.dtype)
+        codec = RankedLevelsCodec(levels, order, missing)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[order]]), self.spread)
+
+
+def _found_labels(
+    domain: Domain, found: Frequencies, cost: Fraction, chance: Fraction, accountant: Accountant, rows: int
+) -> _FoundLabels:
+    nulls = np.full(len(domain.missing), rows - int(found.counts.sum()) - found.others, dtype=np.int64)
+    frequent = accountant.frequent(found.counts, nulls, cost, chance)
+    left = rows - float(frequent.counts.sum()) - float(missing_found(frequent.fixed, frequent.spread).sum())
+    noise = frequent.spread.deviation * np.sqrt(1.0 + len(frequent.kept))
+    few = len(frequent.kept) and left < noise * quantile(Spread("gaussian", 1.0), OTHER)
+    noisy = np.concatenate([frequent.fixed, [0.0 if few else max(left, 0.0)], frequent.counts])
+    return _FoundLabels(domain, frequent.kept, noisy, frequent.spread)
+
+
+@dataclass
+class _Levels:
+    """Listed levels: one histogram."""
+
+    domain: Domain
+    cost: Fraction
+    accountant: Accountant = field(repr=False)
+    rows: int
+    noisy: FloatArray | None = field(repr=False, default=None)
+    spread: Spread = field(default_factory=lambda: Spread("laplace", 0.0))
+
+    @property
+    def ready(self) -> bool:
+        return self.noisy is not None
+
+    @property
+    def _codec(self) -> RankedLevelsCodec:
+        levels = self.domain.levels if self.domain.levels is not None else np.empty(0)
+        return RankedLevelsCodec(levels, np.arange(len(levels)), self.domain.missing)
+
+    @property
+    def _groups(self) -> NDArray[np.intp]:
+        """Groups of about √k consecutive levels."""
+        count = len(self._codec.levels)
+        return np.arange(count, dtype=np.intp) // max(2, round(math.sqrt(count)))
+
+    def counter(self) -> LevelsCounter:
+        return LevelsCounter(self.domain, self._codec)
+
+    def take(self, counts: Counts) -> None:
+        kinds = len(self.domain.missing)
+        if self.domain.in_two_resolutions:
+            group_of = self._groups
+            noise = Spread.of(self.accountant.kind, float(self.cost)).deviation
+            few = self.rows < ROWS_PER_LEVEL * len(counts) * noise
+            part = OF_GROUPS_IN_NOISE if few else OF_GROUPS
+            measured = _two_resolutions(counts[kinds:], group_of, counts[:kinds], self.cost, part, self.accountant)
+            self.noisy, self.spread = np.concatenate([measured.absent, measured.bins]), measured.spread
+        else:
+            self.noisy, self.spread = self.accountant.noisy_counts(counts, self.cost)
+
+    def estimate(self, rows: int) -> ColumnEstimate:
+        assert self.noisy is not None  # noqa: S101
+        kinds = len(self.domain.missing)
+        own = self.noisy[kinds:]
+        ordered = self.domain.ordered
+        if self.domain.in_two_resolutions:
+            smooth = _smooth(own, np.ones(len(own)), self._groups, self.spread)
+        else:
+            smooth = own if ordered else shrunken(own, self.spread)
+        absent, histogram, missing = _settle(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
+        if self.domain.has_no_label:  # no label at all: nothing but nulls
+            absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
+        order = np.arange(len(histogram)) if ordered else np.argsort(-histogram, kind="stable")
+        codec = RankedLevelsCodec(self._codec.levels, order, missing)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[order]]), self.spread)
+
+
+@dataclass
+class _Numbers:
+    """A line of numbers: frequent values, the step if it is open, a tree where rows allow it, then one histogram."""
+
+    domain: Domain
+    cost: Fraction
+    accountant: Accountant = field(repr=False)
+    rows: int
+    step: int = 0
+    line: OrderedCodes | None = None
+    tree: PrivTree | None = None
+    values: NDArray[np.generic] = field(repr=False, default_factory=lambda: np.empty(0))
+    boundaries: Codes = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    known: Counts = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    at: Codes = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    """known[i] values, of `present`, are below the code at[i]."""
+    present: int = 0
+    missing: Counts = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        self._of_tree = OF_TREE if grows_tree(self.accountant.kind, self.cost, self.rows) else Fraction(0)
+        spent = self._of_tree + OF_STEP * self.domain.open_step + OF_VALUES * self.domain.finds_values
+        self._left = self.cost * (1 - spent)
+        noise = Spread.of(self.accountant.kind, float(self._left)).deviation
+        power = np.log2(max(1.0, self.rows / (ROWS_PER_BIN * noise)))
+        self._resolution = int(np.clip(2 ** round(power), MIN_RESOLUTION, MAX_RESOLUTION))
+
+    @property
+    def ready(self) -> bool:
+        return len(self.at) > 0 and (self.tree is None or self.tree.grown)
+
+    def find_values(self, found: Frequencies, chance: Fraction) -> None:
+        """Frequent exact values become bins of their own."""
+        nothing = np.empty(0, dtype=np.int64)
+        cost = self.cost * OF_VALUES
+        self.values = found.values[self.accountant.frequent(found.counts, nothing, cost, chance, MIN_VALUE_ROWS).kept]
+
+    def counter(self) -> StepsCounter | LineCounter:
+        if self.line is None and not self.domain.open_step:
+            self._settle_on(0)
+        if self.line is None:
+            return StepsCounter(self.domain)
+        requested = self.tree.boundaries() if self.tree is not None else np.empty(0, dtype=np.int64)
+        fixed = [] if len(self.at) else [self._fixed(self.line)]
+        self.boundaries = np.unique(np.concatenate([requested, *fixed]))
+        return LineCounter(self.domain, self.line, self.boundaries)
+
+    def take(self, counts: Counts) -> None:
+        if self.line is None:
+            noisy, spread = self.accountant.noisy_counts(counts, self.cost * OF_STEP)
+            step = finest_step(noisy, spread, self.rows)
+            real = self.domain.column.storage.family == "real"
+            return self._settle_on(step if real else min(step, len(self.domain.steps) - 1))
+        size = len(self.boundaries)
+        self.present, self.missing = int(counts[size]), counts[size + 1 :]
+        if self.tree is not None:
+            self.tree.grow(self.boundaries, counts[:size], self.present)
+        at = np.concatenate([self.at, self.boundaries])
+        self.at, first = np.unique(at, return_index=True)
+        self.known = np.concatenate([self.known, counts[:size]])[first]
+        return None
+
+    def _settle_on(self, step: int) -> None:
+        """The line is known: the tree may start."""
+        self.step, self.line = step, self.domain.line(step)
+        if self._of_tree:
+            epsilon = pure_for(self.accountant.kind, self.cost * self._of_tree)
+            self.tree = PrivTree(self.line.first, self.line.last, self.line.octaves, self.accountant, epsilon)
+
+    def _fixed(self, line: OrderedCodes) -> Codes:
+        """Codes at which bins start in any case."""
+        return np.union1d(self.domain.cuts(line, self._resolution), around(line, self.values))
+
+    def estimate(self, rows: int) -> ColumnEstimate:
+        assert self.line is not None  # noqa: S101
+        line, octaves = self.line, self.line.octaves
+        leaves = self.tree.leaves if self.tree is not None else np.empty(0, dtype=np.int64)
+        starts = np.unique(np.concatenate([leaves, self._fixed(line)]))
+        exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
+        octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
+        part = OF_GROUPS_IN_NOISE if self._resolution == MIN_RESOLUTION else OF_GROUPS
+        measured = _two_resolutions(exact, octave_of, self.missing, self._left, part, self.accountant)
+        absent, spread, by_octave = measured.absent, measured.spread, measured.groups
+        nulls = float(missing_found(absent, spread).sum())
+        needed = nulls == 0.0 or nulls < rows - CLEAR * spread.scale
+        taken = occupied(octaves, by_octave, measured.deviations, spread.kind, needed, self.domain.usual(line))
+        noisy = measured.bins
+        histogram = np.zeros(len(starts))
+        sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
+        sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
+        kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
+        noisy = _moved_inside(noisy, kept, octave_of)
+        deviations = measured.deviations
+        widths = power_law_masses(octaves, line.last, starts, sizes, octave_of, by_octave, deviations)
+        histogram[kept] = self._smoothed(
+            line, starts[kept], sizes[kept], widths[kept], octave_of[kept], noisy[kept], spread
+        )
+        settled, own, missing = _settle(absent, histogram[kept], spread, rows, self.domain.missing)
+        histogram = np.zeros(len(starts))
+        histogram[kept] = own
+        absent = settled
+        if isinstance(line, FloatBitCodes):
+            starts, sizes = single_values(line, starts, sizes, histogram, spread)
+        there = histogram > 0
+        if not np.any(there):  # nothing but missing values: a cell without mass, for values to stand in
+            there[-1] = True
+        codec = BinnedCodec(line, starts[there], sizes[there], missing)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[there]]), spread, self.step)
+
+    def _smoothed(
+        self,
+        line: OrderedCodes,
+        starts: Codes,
+        sizes: NDArray[np.uint64],
+        widths: FloatArray,
+        octave_of: NDArray[np.intp],
+        noisy: FloatArray,
+        spread: Spread,
+    ) -> FloatArray:
+        """Bins between frequent values are smoothed, octave by octave; frequent values stay as they are."""
+        alone = np.isin(starts, line.to_codes(self.values)) & (sizes == 1)
+        rest = ~alone
+        smooth = noisy.copy()
+        smooth[rest] = _smooth(noisy[rest], widths[rest], octave_of[rest], spread)
+        return smooth
+
+
+def _smooth(noisy: FloatArray, widths: FloatArray, group_of: NDArray[np.intp], spread: Spread) -> FloatArray:
+    """Smoothed and made non-negative inside each group, whose total stays: it was measured by itself."""
+    smooth = np.zeros(len(noisy))
+    for group in np.unique(group_of):
+        inside = group_of == group
+        if (total := float(noisy[inside].sum())) > 0:
+            smooth[inside] = to_total(piecewise_even(noisy[inside], widths[inside], spread, len(noisy)), total)
+    return smooth
+
+
+def _moved_inside(noisy: FloatArray, kept: NDArray[np.bool_], octave_of: NDArray[np.intp]) -> FloatArray:
+    """The counts of bins that are not kept go to those of the same octave that are, in equal parts."""
+    size = int(octave_of.max()) + 1
+    lost = np.bincount(octave_of[~kept], noisy[~kept], minlength=size)
+    there = np.maximum(np.bincount(octave_of[kept], minlength=size), 1)
+    return np.where(kept, noisy + (lost / there)[octave_of], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Bins and groups of them, both measured."""
+
+    absent: FloatArray
+    """Kinds of missing cells."""
+    bins: FloatArray
+    spread: Spread
+    groups: FloatArray
+    deviations: FloatArray
+    """Standard deviations of the groups' noise."""
+
+
+def _two_resolutions(
+    counts: Counts, group_of: NDArray[np.intp], missing: Counts, cost: Fraction, part: Fraction, accountant: Accountant
+) -> _Measured:
+    """Noisy counts of bins that agree with noisy counts of groups of bins: least squares.
+
+    The noise of a sum of many bins is large; a second histogram, of groups, costs little and says where the rows are.
+    """
+    kinds = len(missing)
+    totals = np.bincount(group_of, counts).astype(np.int64)
+    groups, coarse = accountant.noisy_counts(np.concatenate([missing, totals]), cost * part)
+    bins, spread = accountant.noisy_counts(np.concatenate([missing, counts]), cost * (1 - part))
+    share = spread.deviation**2 / (coarse.deviation**2 + spread.deviation**2)
+    absent = share * groups[:kinds] + (1.0 - share) * bins[:kinds]
+    cells = np.bincount(group_of)
+    variance = cells * spread.deviation**2
+    excess = groups[kinds:] - np.bincount(group_of, bins[kinds:])
+    each = excess * variance / (variance + coarse.deviation**2) / np.maximum(cells, 1)
+    agreed = bins[kinds:] + each[group_of]
+    deviations = np.sqrt(variance * coarse.deviation**2 / (variance + coarse.deviation**2))
+    return _Measured(absent, agreed, spread, np.bincount(group_of, agreed).astype(np.float64), deviations)
+
+
+def _settle(
+    absent: FloatArray, histogram: FloatArray, spread: Spread, rows: int, kinds: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Counts that add up to the rows: of the kinds of missing cells that were found, and of the rest."""
+    found = missing_found(absent, spread)
+    there: NDArray[np.bool_] = found > 0
+    settled = to_total(np.concatenate([found[there], histogram]), float(rows))
+    count = int(there.sum())
+    return settled[:count], settled[count:], tuple(np.array(kinds, dtype=np.int64)[there].tolist())
