@@ -340,7 +340,8 @@ class _Numbers:
         spread: Spread,
     ) -> FloatArray:
         """Bins between frequent values are smoothed, octave by octave; frequent values stay as they are."""
-        alone = np.isin(starts, line.to_codes(self.values)) & (sizes == 1)
+        values = np.concatenate([line.to_codes(self.values), line.to_codes(self.domain.atoms)])
+        alone = np.isin(starts, values) & (sizes == 1)
         rest = ~alone
         smooth = noisy.copy()
         smooth[rest] = _smooth(noisy[rest], widths[rest], octave_of[rest], spread)

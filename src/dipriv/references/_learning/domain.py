@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,12 @@ class Domain:
     def has_no_label(self) -> bool:
         """Whether this is a column of labels for which there is no label: all its cells are missing."""
         return self.column.n_labels == 0
+
+    @property
+    def atoms(self) -> FloatArray:
+        """The values that are declared to have a mass of their own."""
+        declared = self.declared.atoms if isinstance(self.declared, Mixed) else None
+        return np.array(declared or (), dtype=np.float64)
 
     @property
     def in_two_resolutions(self) -> bool:
@@ -138,8 +144,7 @@ class Domain:
             cuts.append(around_zero(line, round_numbers(resolution)))
         if isinstance(line, GridCodes):
             cuts.append(np.arange(max(line.first, -MAX_ALONE), min(line.last, MAX_ALONE) + 1))
-        if isinstance(self.declared, Mixed) and self.declared.atoms is not None:
-            cuts.append(around(line, np.array(self.declared.atoms, dtype=np.float64)))
+        cuts.append(around(line, self.atoms))
         return np.unique(np.concatenate(cuts))
 
     def _even_cuts(self, line: GridCodes, parts: int) -> Codes:
@@ -222,8 +227,8 @@ def domain_of(column: NumericColumn, declared: Kind | None, finds_values: bool =
     if isinstance(declared, Categorical | Discrete) and declared.levels is not None:
         levels = np.unique(stored_levels(column.name, declared.levels, storage))
         return Domain(column, declared, levels, ordered=isinstance(declared, Discrete))
-    has_atoms = isinstance(declared, Mixed) and declared.atoms is not None
-    return Domain(column, declared, steps=_steps(column, declared), finds_values=finds_values and not has_atoms)
+    domain = Domain(column, declared, steps=_steps(column, declared))
+    return replace(domain, finds_values=finds_values and not len(domain.atoms))
 
 
 def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:
