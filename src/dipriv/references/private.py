@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from dipriv._base.columns import NumericColumn
+from dipriv._base.decimals import exact
 from dipriv.errors import InputError
 from dipriv.references._learning.domain import Domain, check_column, domain_of
 from dipriv.references._learning.learn import MarkovPlan, plan_shares
@@ -91,7 +92,7 @@ class Private:
         self.check(columns, schema)
         domains = tuple(domain_of(column, schema.get(column.name), delta > 0) for column in columns)
         first = self._first([column.name for column in columns])
-        whole, most = Fraction(epsilon), Fraction(delta)
+        whole, most = min(Fraction(epsilon), exact(epsilon)), Fraction(delta)
         if disjoint:
             settled, shares = plan_shares(domains, rows, whole, most, len(first))
             return MarkovPlan(settled, first, shares, whole, epsilon)

@@ -22,6 +22,7 @@ MAX_CLIQUE = 30_000
 """The largest number of cells of a clique: time and memory grow with it."""
 SCORE_DIGITS = 4
 """Scores are counted in steps of 2^-4 rows."""
+MAX_COUNT = 2.0**40
 SENSITIVITY = 2 << SCORE_DIGITS
 """One row that is replaced changes two counts of a pair by one."""
 MOVED = 0.5
@@ -109,7 +110,8 @@ def _choose(
 
 def _score(counts: Counts, expected: FloatArray, noise: float) -> int:
     """Σ |count - expected|, less the noise that measuring adds, which is public."""
-    model = np.rint(np.ldexp(expected, SCORE_DIGITS)).astype(np.int64)
+    finite = np.clip(np.nan_to_num(expected, nan=0.0), 0.0, MAX_COUNT)  # no overflow: the sensitivity rests on it
+    model = np.rint(np.ldexp(finite, SCORE_DIGITS)).astype(np.int64)
     return int(np.abs((counts << SCORE_DIGITS) - model).sum()) - round(noise * counts.size * (1 << SCORE_DIGITS))
 
 

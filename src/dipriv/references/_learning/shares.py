@@ -47,7 +47,7 @@ class Shares:
     budget: Fraction
     delta: Fraction
     chance: Fraction
-    """How probable it may be that a label or value of a single row is published, column by column."""
+    """How probable it may be that a label of one row, or a value of ten, is published, column by column."""
     columns: tuple[Fraction, ...]
     round: RoundCost | None
     """What a round may spend at first; None where columns are all that rows and ε allow."""

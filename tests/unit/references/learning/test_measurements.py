@@ -293,6 +293,20 @@ def test_cells_are_published_from_the_threshold_on(kind: NoiseKind, monkeypatch:
     np.testing.assert_allclose(found.fixed, 1 + np.ldexp(noise[3:].astype(float), -digits))
 
 
+@both_kinds
+@pytest.mark.parametrize("at_least", [1, 10])
+def test_a_count_that_is_just_looked_at_is_published_by_chance_alone(kind: NoiseKind, at_least: int) -> None:
+    """Values of ten rows, if those of nine are not looked at: the threshold is ten rows and the reach of the noise."""
+    cost, chance, tries = Fraction(1), Fraction(1, 100), 40_000
+    counts, nothing = np.full(tries, at_least, dtype=np.int64), np.empty(0, dtype=np.int64)
+    allowed = tries * float(chance) + math.sqrt(3 * tries * float(chance) * math.log(1 / ALARM))  # Chernoff
+    found = accountant(kind, Fraction(1)).frequent(counts, nothing, cost, chance, at_least)
+    assert len(found.kept) <= allowed
+    if at_least > 1:
+        control = accountant(kind, Fraction(1)).frequent(counts, nothing, cost, chance, at_least - 4)
+        assert len(control.kept) > allowed  # control: a threshold four rows too low
+
+
 def neighbours_excess(published: float, epsilon: float, gone: float) -> float:
     """The least δ for two tables of which one has a label of a single row where the other has another one.
 
