@@ -45,7 +45,8 @@ OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 20), Fraction(1, 4), Fraction(1, 8)
 """Of the budget of a column of numbers: for finding its step, its frequent values and the cells of its tree."""
 TREE_FROM = 150
 """Rows for each unit of a tree's noise from which a tree finds more than even cuts do."""
-MIN_RESOLUTION, MAX_RESOLUTION = 4, 64
+MIN_RESOLUTION, MIN_RESOLUTION_UNBOUNDED, MAX_RESOLUTION = 4, 16, 64
+"""Where nothing is declared values may lie in a narrow range, which few bins would not show."""
 ROWS_PER_BIN = 16.0
 """In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
 OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(4, 5)
@@ -245,7 +246,8 @@ class _Numbers:
         self._left = self.cost * (1 - spent)
         noise = Spread.of(self.accountant.kind, float(self._left)).deviation
         power = np.log2(max(1.0, self.rows / (ROWS_PER_BIN * noise)))
-        self._resolution = int(np.clip(2 ** round(power), MIN_RESOLUTION, MAX_RESOLUTION))
+        least = MIN_RESOLUTION if self.domain.bounded else MIN_RESOLUTION_UNBOUNDED
+        self._resolution = int(np.clip(2 ** round(power), least, MAX_RESOLUTION))
 
     @property
     def ready(self) -> bool:
@@ -300,7 +302,7 @@ class _Numbers:
         starts = np.unique(np.concatenate([leaves, self._fixed(line)]))
         exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
         octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
-        part = OF_GROUPS_IN_NOISE if self._resolution == MIN_RESOLUTION else OF_GROUPS
+        part = OF_GROUPS_IN_NOISE if self._resolution <= MIN_RESOLUTION else OF_GROUPS
         measured = _two_resolutions(exact, octave_of, self.missing, self._left, part, self.accountant)
         absent, spread, by_octave = measured.absent, measured.spread, measured.groups
         nulls = float(missing_found(absent, spread).sum())
@@ -310,13 +312,14 @@ class _Numbers:
         histogram = np.zeros(len(starts))
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
         sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
-        kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
-        noisy = _moved_inside(noisy, kept, octave_of)
-        deviations = measured.deviations
-        widths = power_law_masses(octaves, line.last, starts, sizes, octave_of, by_octave, deviations)
-        histogram[kept] = self._smoothed(
-            line, starts[kept], sizes[kept], widths[kept], octave_of[kept], noisy[kept], spread
+        there = taken[octave_of]
+        widths = power_law_masses(octaves, line.last, starts, sizes, octave_of, by_octave, measured.deviations)
+        histogram[there] = self._smoothed(
+            line, starts[there], sizes[there], widths[there], octave_of[there], noisy[there], spread
         )
+        kept = there.copy()
+        kept[there] = without_empty_ends(octaves, octave_of[there], histogram[there], widths[there], spread.deviation)
+        histogram = _moved_inside(histogram, kept, octave_of)
         settled, own, missing = _settle(absent, histogram[kept], spread, rows, self.domain.missing)
         histogram = np.zeros(len(starts))
         histogram[kept] = own
@@ -358,12 +361,13 @@ def _smooth(noisy: FloatArray, widths: FloatArray, group_of: NDArray[np.intp], s
     return smooth
 
 
-def _moved_inside(noisy: FloatArray, kept: NDArray[np.bool_], octave_of: NDArray[np.intp]) -> FloatArray:
-    """The counts of bins that are not kept go to those of the same octave that are, in equal parts."""
+def _moved_inside(histogram: FloatArray, kept: NDArray[np.bool_], octave_of: NDArray[np.intp]) -> FloatArray:
+    """The counts of bins that are not kept go to those of the same octave that are, in proportion."""
     size = int(octave_of.max()) + 1
-    lost = np.bincount(octave_of[~kept], noisy[~kept], minlength=size)
-    there = np.maximum(np.bincount(octave_of[kept], minlength=size), 1)
-    return np.where(kept, noisy + (lost / there)[octave_of], 0.0)
+    totals = np.bincount(octave_of, histogram, minlength=size)
+    inside = np.bincount(octave_of[kept], histogram[kept], minlength=size)
+    factors = np.divide(totals, inside, out=np.ones(size), where=inside > 0)
+    return np.where(kept, histogram * factors[octave_of], 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,8 @@ from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discre
 
 MAX_DECIMALS = 4
 NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
+MIN_TIMES = 128
+"""Into how many parts an octave of years is cut at least."""
 MAX_LEVELS_ALONE = 24
 """More ordered levels than these are counted in groups, too."""
 MAX_ALONE = 16
@@ -73,6 +75,12 @@ class Domain:
         """The values that are declared to have a mass of their own."""
         declared = self.declared.atoms if isinstance(self.declared, Mixed) else None
         return np.array(declared or (), dtype=np.float64)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds are declared."""
+        declared = self.declared
+        return isinstance(declared, Continuous | Mixed) and None not in (declared.lower, declared.upper)
 
     @property
     def in_two_resolutions(self) -> bool:
@@ -139,7 +147,7 @@ class Domain:
         """
         cuts: list[Codes] = [line.octaves.starts]
         if isinstance(line, GridCodes) and self.column.storage.family == "temporal":
-            cuts.append(self._even_cuts(line, 4 * resolution))
+            cuts.append(self._even_cuts(line, max(4 * resolution, MIN_TIMES)))
         else:
             cuts.append(around_zero(line, round_numbers(resolution)))
         if isinstance(line, GridCodes):

@@ -29,16 +29,17 @@ ON_A_SIDE = 8.0
 UNUSUAL, FAR = 0.2, 2.0
 """Magnitudes are e^-0.2 times as likely for each octave they are further from the usual, but those that are d octaves
 from it not less than (1 + d)^-2 times: clear counts are found anywhere."""
-EDGE = 2.5
-"""In standard deviations of the noise: the outermost octave ends where the counts further out add up to this."""
+EDGE = 1.5
+"""In standard deviations of the noise: segments at the ends that add up to less are taken as empty."""
 CLEAR = 20.0
 """In noise scales: more than noise will ever make."""
 PEAK = 1000.0
 NARROW = 2.0**-6
 """A bin PEAK times denser than its neighbours, and narrower than NARROW of its octave, is taken for one value."""
-POWERS = (-1.0, 2.5)
+NARROW_PART = 1e-6
+POWERS = (-1.0, 3.0)
 """The exponents of power laws of density that may be taken from neighbouring octaves."""
-MISSING = 1e-3
+MISSING = 1e-2
 """How often noise may be taken for nulls in a column that has none."""
 
 
@@ -121,13 +122,15 @@ def power_law_masses(
     ends = np.append(octaves.starts[1:].astype(np.float64), last + 1.0)
     lengths = np.maximum(ends - octaves.starts, 1.0)[octave_of]
     near = (starts - octaves.starts[octave_of]).astype(np.float64) / lengths
-    far = near + sizes.astype(np.float64) / lengths
+    parts = sizes.astype(np.float64) / lengths
+    far = near + parts
     below = octaves.signs[octave_of] < 0
     low, high = np.where(below, 2.0 - far, 1.0 + near), np.where(below, 2.0 - near, 1.0 + far)
     exponents = 1.0 - powers[octave_of]
     flat = np.abs(exponents) < 1e-9
     safe = np.where(flat, 1.0, exponents)
-    return np.where(flat, np.log(high / low), (high**safe - low**safe) / safe)
+    masses = np.where(flat, np.log(high / low), (high**safe - low**safe) / safe)
+    return np.where(parts < NARROW_PART, parts * low ** (exponents - 1.0), masses)  # else it would be rounded away
 
 
 def to_total(noisy: FloatArray, total: float) -> FloatArray:
@@ -182,20 +185,28 @@ def without_empty_ends(
     octaves: Octaves,
     octave_of: NDArray[np.intp],
     histogram: FloatArray,
-    taken: NDArray[np.bool_],
+    widths: FloatArray,
     deviation: float,
 ) -> NDArray[np.bool_]:
-    """Which bins are kept: the outermost octave on either side of zero ends where noise explains all further out."""
-    kept: NDArray[np.bool_] = taken[octave_of]
+    """Which bins are kept of the outermost and innermost octaves on either side of zero.
+
+    They are smoothed already: segments of even density at the ends whose totals noise explains are left out.
+    """
+    kept = np.ones(len(histogram), dtype=bool)
     for sign in (-1, 1):
-        side = np.flatnonzero(octaves.signs == sign)[::sign]  # from small magnitudes to large ones
-        run = np.flatnonzero(taken[side])
-        if len(run):
-            last = np.flatnonzero(octave_of == side[run[-1]])[::sign]
-            outside = np.cumsum(histogram[last][::-1])[::-1]
-            clear = np.flatnonzero(outside > EDGE * deviation * np.sqrt(np.arange(len(last), 0, -1)))
-            edge = int(clear[-1]) if len(clear) else int(np.argmax(histogram[last]))
-            kept[last[edge + 1 :]] = False
+        own = np.flatnonzero(octaves.signs[octave_of] == sign)
+        for end in (own, own[::-1]):
+            inside = end[octave_of[end] == octave_of[end[0]]] if len(end) else end
+            density = histogram[inside] / widths[inside]
+            ends = np.flatnonzero(~np.isclose(density[1:], density[:-1], rtol=1e-6)) + 1
+            start = 0
+            for stop in ends.tolist():
+                if histogram[inside[start:stop]].sum() > EDGE * deviation * math.sqrt(stop - start):
+                    break
+                kept[inside[start:stop]] = False
+                start = stop
+            if len(inside) and not np.any(kept[inside]):  # both ends, and nothing between them
+                kept[inside] = True
     return kept
 
 

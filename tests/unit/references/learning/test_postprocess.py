@@ -297,17 +297,16 @@ def test_a_wide_cell_is_not_one_value() -> None:
 
 
 @each_spread
-def test_the_last_octave_ends_where_noise_explains_the_rest(spread: Spread) -> None:
-    """On both sides of zero; bins of other octaves stay or go with their octave."""
+def test_segments_at_the_ends_that_noise_explains_are_left_out(spread: Spread) -> None:
     octaves = GridCodes.of(np.dtype(np.int64)).octaves
-    for sign in (-1, 1):
-        taken = (octaves.signs == sign) & (octaves.exponents <= 6)
-        last = int(np.flatnonzero((octaves.signs == sign) & (octaves.exponents == 6))[0])
-        octave_of = np.array([last - sign, last, last, last, last, last + sign])[::sign]
-        noisy = (np.array([500.0, 400.0, 90.0, 0.3, -0.2, 0.9]) * spread.deviation)[::sign]
-        kept = without_empty_ends(octaves, octave_of, noisy, taken, spread.deviation)
-        assert kept[::sign].tolist() == [True, True, True, False, False, False]
-        full = np.full(6, 400.0 * spread.deviation)
-        assert without_empty_ends(octaves, octave_of, full, taken, spread.deviation)[::sign].tolist() == [True] * 5 + [
-            False
-        ]
+    last = int(np.flatnonzero((octaves.signs == 1) & (octaves.exponents == 6))[0])
+    octave_of, widths = np.full(6, last), np.ones(6)
+    clear, few = 100.0 * spread.deviation, 0.5 * spread.deviation
+    for shape, expected in (
+        ([clear, clear, clear, few, few, 0.0], [True, True, True, False, False, False]),
+        ([0.0, few, clear, clear, few, few], [False, False, True, True, False, False]),
+        ([clear] * 6, [True] * 6),
+        ([few] * 6, [True] * 6),  # one segment: nothing says where values are
+    ):
+        kept = without_empty_ends(octaves, octave_of, np.array(shape), widths, spread.deviation)
+        assert kept.tolist() == expected

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dipriv._base.decimals import exact
 from dipriv._tables import frames as tables
 from dipriv.references import Private
 from dipriv.references._learning import shares as module
@@ -189,10 +190,10 @@ def test_a_plan_says_what_is_spent_of_epsilon() -> None:
     columns = [table.column(name).numeric(None) for name in table.names]
     for epsilon in (0.1, 1.0, 3.7):
         plan = Private().plan(columns, Schema({}), epsilon, 0.0, 1000, disjoint=False)
-        assert plan.reference_epsilon + Fraction(plan.row_epsilon) == Fraction(epsilon)
+        assert plan.reference_epsilon + Fraction(plan.row_epsilon) == min(Fraction(epsilon), exact(epsilon))
         assert plan.shares.budget == plan.reference_epsilon
         apart = Private().plan(columns, Schema({}), epsilon, 0.0, 1000, disjoint=True)
-        assert (apart.reference_epsilon, apart.row_epsilon) == (Fraction(epsilon), epsilon)
+        assert (apart.reference_epsilon, apart.row_epsilon) == (min(Fraction(epsilon), exact(epsilon)), epsilon)
 
 
 def test_kinds_of_columns_are_what_they_should_be() -> None:
