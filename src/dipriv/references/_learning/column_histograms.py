@@ -28,9 +28,9 @@ from dipriv.references._learning.measurements import Accountant, NoiseKind, Spre
 from dipriv.references._learning.postprocess import (
     CLEAR,
     finest_step,
+    masses_between_octaves,
     missing_found,
     occupied,
-    power_law_masses,
     quantile,
     single_values,
     to_total,
@@ -313,7 +313,7 @@ class _Numbers:
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
         sizes[-1] = np.uint64((line.last - int(starts[-1]) + 1) % 2**64)
         there = taken[octave_of]
-        widths = power_law_masses(octaves, line.last, starts, sizes, octave_of, by_octave, measured.deviations)
+        widths = masses_between_octaves(octaves, line.last, starts, sizes, octave_of, by_octave, measured.deviations)
         histogram[there] = self._smoothed(
             line, starts[there], sizes[there], widths[there], octave_of[there], noisy[there], spread
         )

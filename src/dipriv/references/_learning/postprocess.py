@@ -100,7 +100,7 @@ def _without_ends(
     return run
 
 
-def power_law_masses(
+def masses_between_octaves(
     octaves: Octaves,
     last: int,
     starts: Codes,
