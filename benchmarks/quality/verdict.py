@@ -16,7 +16,18 @@ RIVALS = {
 """Peers get the labels and the bins of the codebook: they are compared with dipriv where it gets the codebook, too."""
 SCORES = {"margins": False, "pairs": False, "triples": False, "k-marginal": False, "label margins": True, "KL": True}
 """Whether less is better."""
-WHY: dict[tuple[str, str], str] = {}
+MARGINS = (
+    "dipriv spends more on pairs, and a number's bins are found from the rows, while the peer is given the bins that are "
+    "scored"
+)
+LAPLACE = (
+    "with delta=0 every further measurement of Laplace noise costs as much as the first, and bins take two of them"
+)
+WHY: dict[tuple[str, str], str] = {
+    **{(table, "margins"): MARGINS for table in ("bank", "adult", "national", "ma2019")},
+    **{(table, "label margins"): MARGINS for table in ("adult", "national")},
+    **{("bank", score): LAPLACE for score in ("pairs", "triples")},
+}
 """Why a table's score is behind a peer's; by the names of table and score."""
 Record = Mapping[str, Any]
 
