@@ -17,12 +17,10 @@ RIVALS = {
 SCORES = {"margins": False, "pairs": False, "triples": False, "k-marginal": False, "label margins": True, "KL": True}
 """Whether less is better."""
 MARGINS = (
-    "dipriv spends more on pairs, and a number's bins are found from the rows, while the peer is given the bins that are "
-    "scored"
+    "dipriv spends more on pairs, and a number's bins are found from the rows, while the peer is given the bins that "
+    "are scored"
 )
-LAPLACE = (
-    "with delta=0 every further measurement of Laplace noise costs as much as the first, and bins take two of them"
-)
+LAPLACE = "with delta=0 a further measurement costs as much ε as the first, and the bins of a number take two of them"
 WHY: dict[tuple[str, str], str] = {
     **{(table, "margins"): MARGINS for table in ("bank", "adult", "national", "ma2019")},
     **{(table, "label margins"): MARGINS for table in ("adult", "national")},
