@@ -38,7 +38,7 @@ from dipriv.references._learning.postprocess import (
 )
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.references._learning.shares import Shares
-from dipriv.references._learning.smoothing import piecewise_even, shrunken
+from dipriv.references._learning.smoothing import piecewise_even, shrunken, smooth_with_peaks
 from dipriv.references.protocol import CountableValues, Frequencies
 
 OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 20), Fraction(1, 4), Fraction(1, 8)
@@ -51,9 +51,9 @@ ROWS_PER_BIN = 16.0
 """In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
 OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(4, 5)
 """Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are. More, where
-only the most frequent levels will stand out of the noise."""
+only the most frequent values will stand out of the noise."""
 ROWS_PER_LEVEL = 2.0
-"""In standard deviations of the noise: the average number of rows of a level up to which this is so."""
+"""In standard deviations of the noise: the mean number of rows of a level up to which groups of levels are counted."""
 MIN_VALUE_ROWS = 10
 """Values of fewer rows are not looked at, so that most distinct ones stay where the rows are."""
 OTHER = 0.006
@@ -101,71 +101,50 @@ def learn_columns(
     """The histograms of all columns, each at its own cost."""
     found = rows.frequencies([domain.name for domain in domains if domain.finds_labels])
     found |= rows.frequencies([domain.name for domain in domains if domain.finds_values], MIN_VALUE_ROWS)
-    columns: list[_Learner] = []
+    estimates: dict[str, ColumnEstimate] = {}
+    learners: dict[str, _Learner] = {}
     kept: dict[str, NDArray[np.intp]] = {}
     for domain, cost in zip(domains, shares.columns, strict=True):
+        name = domain.name
         if domain.finds_labels:
-            labels = _found_labels(domain, found[domain.name], cost, shares.chance, accountant, rows.n_rows)
-            kept[domain.name] = labels.kept
-            columns.append(labels)
+            kept[name], estimates[name] = _found_labels(
+                domain, found[name], cost, shares.chance, accountant, rows.n_rows
+            )
         elif domain.levels is not None:
-            columns.append(_Levels(domain, cost, accountant, rows.n_rows))
+            learners[name] = _Levels(domain, cost, accountant, rows.n_rows)
         else:
-            numbers = _Numbers(domain, cost, accountant, rows.n_rows)
+            learners[name] = numbers = _Numbers(domain, cost, accountant, rows.n_rows)
             if domain.finds_values:
-                numbers.find_values(found[domain.name], shares.chance)
-            columns.append(numbers)
+                numbers.find_values(found[name], shares.chance)
     rows.keep_labels(kept)
-    while waiting := [column for column in columns if not column.ready]:
-        totals = rows.count(ColumnsCounter(tuple(column.counter() for column in waiting)))
-        for column, counts in zip(waiting, totals, strict=True):
-            column.take(counts)
-    return [column.estimate(rows.n_rows) for column in columns]
-
-
-@dataclass
-class _FoundLabels:
-    """Labels that were found under (ε, δ): those above the threshold, after one for all others."""
-
-    domain: Domain
-    kept: NDArray[np.intp] = field(repr=False)
-    noisy: FloatArray = field(repr=False)
-    """Kinds of missing cells, the other labels, the kept ones."""
-    spread: Spread
-    ready = True
-
-    def counter(self) -> ColumnCounter:
-        raise NotImplementedError
-
-    def take(self, counts: Counts) -> None:
-        raise NotImplementedError
-
-    def estimate(self, rows: int) -> ColumnEstimate:
-        kinds = len(self.domain.missing)
-        absent, histogram, missing = _settle(
-            self.noisy[:kinds], self.noisy[kinds:], self.spread, rows, self.domain.missing
-        )
-        order = np.argsort(-histogram, kind="stable")
-        levels = np.arange(len(histogram), dtype=self.domain.column.storage.dtype)
-        codec = RankedLevelsCodec(levels, order, missing)
-        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[order]]), self.spread)
+    while waiting := [learner for learner in learners.values() if not learner.ready]:
+        totals = rows.count(ColumnsCounter(tuple(learner.counter() for learner in waiting)))
+        for learner, counts in zip(waiting, totals, strict=True):
+            learner.take(counts)
+    estimates |= {name: learner.estimate(rows.n_rows) for name, learner in learners.items()}
+    return [estimates[domain.name] for domain in domains]
 
 
 def _found_labels(
     domain: Domain, found: Frequencies, cost: Fraction, chance: Fraction, accountant: Accountant, rows: int
-) -> _FoundLabels:
+) -> tuple[NDArray[np.intp], ColumnEstimate]:
+    """Labels that are found under (ε, δ): which are kept, and the counts of one for all others and of the kept ones."""
     nulls = np.full(len(domain.missing), rows - int(found.counts.sum()) - found.others, dtype=np.int64)
     frequent = accountant.frequent(found.counts, nulls, cost, chance)
-    left = rows - float(frequent.counts.sum()) - float(missing_found(frequent.fixed, frequent.spread).sum())
-    noise = frequent.spread.deviation * np.sqrt(1.0 + len(frequent.kept))
+    spread = frequent.spread
+    left = rows - float(frequent.counts.sum()) - float(missing_found(frequent.fixed, spread).sum())
+    noise = spread.deviation * np.sqrt(1.0 + len(frequent.kept))
     few = len(frequent.kept) and left < noise * quantile(Spread("gaussian", 1.0), OTHER)
-    noisy = np.concatenate([frequent.fixed, [0.0 if few else max(left, 0.0)], frequent.counts])
-    return _FoundLabels(domain, frequent.kept, noisy, frequent.spread)
+    noisy = np.concatenate([[0.0 if few else max(left, 0.0)], frequent.counts])
+    absent, histogram, missing = _settle(frequent.fixed, noisy, spread, rows, domain.missing)
+    order = np.argsort(-histogram, kind="stable")
+    codec = RankedLevelsCodec(np.arange(len(histogram), dtype=domain.column.storage.dtype), order, missing)
+    return frequent.kept, ColumnEstimate(domain, codec, np.concatenate([absent, histogram[order]]), spread)
 
 
 @dataclass
 class _Levels:
-    """Listed levels: one histogram."""
+    """Listed levels: one histogram, and one of groups of levels where only their totals stand out of the noise."""
 
     domain: Domain
     cost: Fraction
@@ -192,14 +171,17 @@ class _Levels:
     def counter(self) -> LevelsCounter:
         return LevelsCounter(self.domain, self._codec)
 
+    @property
+    def _in_groups(self) -> bool:
+        noise = Spread.of(self.accountant.kind, float(self.cost)).deviation
+        return self.domain.many_in_order and self.rows < ROWS_PER_LEVEL * len(self._codec.levels) * noise
+
     def take(self, counts: Counts) -> None:
         kinds = len(self.domain.missing)
-        if self.domain.in_two_resolutions:
-            group_of = self._groups
-            noise = Spread.of(self.accountant.kind, float(self.cost)).deviation
-            few = self.rows < ROWS_PER_LEVEL * len(counts) * noise
-            part = OF_GROUPS_IN_NOISE if few else OF_GROUPS
-            measured = _two_resolutions(counts[kinds:], group_of, counts[:kinds], self.cost, part, self.accountant)
+        if self._in_groups:
+            measured = _two_resolutions(
+                counts[kinds:], self._groups, counts[:kinds], self.cost, OF_GROUPS_IN_NOISE, self.accountant
+            )
             self.noisy, self.spread = np.concatenate([measured.absent, measured.bins]), measured.spread
         else:
             self.noisy, self.spread = self.accountant.noisy_counts(counts, self.cost)
@@ -209,10 +191,11 @@ class _Levels:
         kinds = len(self.domain.missing)
         own = self.noisy[kinds:]
         ordered = self.domain.ordered
-        if self.domain.in_two_resolutions:
-            smooth = _smooth(own, np.ones(len(own)), self._groups, self.spread)
-        else:
-            smooth = own if ordered else shrunken(own, self.spread)
+        smooth = own if ordered else shrunken(own, self.spread)
+        if self.domain.many_in_order:
+            smooth = smooth_with_peaks(own, self.spread)
+        if self._in_groups:
+            smooth = _with_totals(smooth, own, self._groups)
         absent, histogram, missing = _settle(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
         if self.domain.has_no_label:  # no label at all: nothing but nulls
             absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
@@ -352,13 +335,22 @@ class _Numbers:
 
 
 def _smooth(noisy: FloatArray, widths: FloatArray, group_of: NDArray[np.intp], spread: Spread) -> FloatArray:
-    """Smoothed and made non-negative inside each group, whose total stays: it was measured by itself."""
-    smooth = np.zeros(len(noisy))
+    """Smoothed inside each group, whose total stays."""
+    smooth = noisy.copy()
+    for group in np.unique(group_of):
+        inside = group_of == group
+        smooth[inside] = piecewise_even(noisy[inside], widths[inside], spread, len(noisy))
+    return _with_totals(smooth, noisy, group_of)
+
+
+def _with_totals(smooth: FloatArray, noisy: FloatArray, group_of: NDArray[np.intp]) -> FloatArray:
+    """Made non-negative, with the totals of the groups, which were measured by themselves."""
+    agreed = np.zeros(len(noisy))
     for group in np.unique(group_of):
         inside = group_of == group
         if (total := float(noisy[inside].sum())) > 0:
-            smooth[inside] = to_total(piecewise_even(noisy[inside], widths[inside], spread, len(noisy)), total)
-    return smooth
+            agreed[inside] = to_total(smooth[inside], total)
+    return agreed
 
 
 def _moved_inside(histogram: FloatArray, kept: NDArray[np.bool_], octave_of: NDArray[np.intp]) -> FloatArray:

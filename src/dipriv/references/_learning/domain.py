@@ -83,9 +83,14 @@ class Domain:
         return isinstance(declared, Continuous | Mixed) and None not in (declared.lower, declared.upper)
 
     @property
-    def in_two_resolutions(self) -> bool:
-        """Whether groups of levels or values are counted beside single ones: where there are many, in order."""
-        return self.ordered and (self.levels is None or len(self.levels) > MAX_LEVELS_ALONE)
+    def is_line(self) -> bool:
+        """Whether nothing lists its values; groups of them are counted beside single ones."""
+        return self.levels is None and self.ordered
+
+    @property
+    def many_in_order(self) -> bool:
+        """Whether it has so many levels in order that their histogram may be smooth."""
+        return self.ordered and self.levels is not None and len(self.levels) > MAX_LEVELS_ALONE
 
     @property
     def has_thresholds(self) -> bool:

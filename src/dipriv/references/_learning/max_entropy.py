@@ -79,11 +79,6 @@ class MarkovModel:
         """The marginal of columns that share a clique."""
         return self._marginal_of(self._home[columns] if columns in self._home else self._find(columns), columns)
 
-    def pair(self, i: int, j: int) -> FloatArray:
-        """The joint marginal of two columns, i < j."""
-        together = any(i in clique and j in clique for clique in self.tree.cliques)
-        return self.marginal((i, j)) if together else self.pairs()[i, j]
-
     def fit(self, rounds: int) -> None:
         """Lower the loss ½ Σ (marginal - counts)² / variance by damped Newton steps on the logarithms of the tables.
 
@@ -219,9 +214,8 @@ class MarkovModel:
         )
 
     def _marginal_of(self, number: int, columns: Columns, beliefs: list[FloatArray] | None = None) -> FloatArray:
-        clique = self.tree.cliques[number]
-        others = tuple(axis for axis, column in enumerate(clique) if column not in columns)
-        marginal: FloatArray = (self.beliefs if beliefs is None else beliefs)[number].sum(axis=others)
+        belief = (self.beliefs if beliefs is None else beliefs)[number]
+        marginal: FloatArray = belief.sum(axis=self._other_axes(number, columns))
         return marginal
 
     def _evaluate(
@@ -236,31 +230,43 @@ class MarkovModel:
         return beliefs, loss, excess
 
     def _propagate(self, logs: Mapping[Columns, FloatArray]) -> list[FloatArray]:
-        """Belief propagation: messages to the roots, then back."""
+        """Belief propagation: messages to the roots, then back.
+
+        Tables may contradict each other by more than a double's exponent, so products are sums of logarithms.
+        """
         tree = self.tree
-        beliefs = [np.ones([self.sizes[column] for column in clique]) for clique in tree.cliques]
+        beliefs = [np.zeros([self.sizes[column] for column in clique]) for clique in tree.cliques]
         for columns, table in logs.items():
             number = self._home[columns]
-            beliefs[number] *= self._expanded(np.exp(table - table.max()), columns, number)
-        up: list[FloatArray | None] = [None] * len(beliefs)
+            beliefs[number] += self._expanded(table, columns, number)
+        up: dict[int, FloatArray] = {}
         for number in range(len(beliefs) - 1, 0, -1):
             parent = tree.parents[number]
             if parent is not None:
                 separator = self._shared[number, parent]
-                message = self._marginal_of(number, separator, beliefs)
-                message = message / message.max()
-                up[number] = message
-                beliefs[parent] *= self._expanded(message, separator, parent)
+                up[number] = _log_sum_exp(beliefs[number], self._other_axes(number, separator))
+                beliefs[parent] += self._expanded(up[number], separator, parent)
         for number in range(len(beliefs)):
-            parent, sent = tree.parents[number], up[number]
-            if parent is not None and sent is not None:
+            parent = tree.parents[number]
+            if parent is not None:
                 separator = self._shared[number, parent]
-                wanted = self._marginal_of(parent, separator, beliefs)
-                ratio = np.divide(wanted, sent, out=np.zeros_like(wanted), where=sent > 0)
-                beliefs[number] *= self._expanded(ratio, separator, number)
-            beliefs[number] *= self.total / beliefs[number].sum()
+                with np.errstate(divide="ignore"):  # the logarithm of a marginal that is zero
+                    wanted = np.log(self._marginal_of(parent, separator, beliefs))
+                beliefs[number] += self._expanded(wanted - up[number], separator, number)
+            belief = np.exp(beliefs[number] - beliefs[number].max())
+            beliefs[number] = belief * (self.total / belief.sum())
         return beliefs
+
+    def _other_axes(self, number: int, columns: Columns) -> tuple[int, ...]:
+        return tuple(axis for axis, column in enumerate(self.tree.cliques[number]) if column not in columns)
 
     def _expanded(self, table: FloatArray, columns: Columns, number: int) -> FloatArray:
         """A table over some columns of a clique, in the clique's shape for broadcasting."""
         return table.reshape([self.sizes[column] if column in columns else 1 for column in self.tree.cliques[number]])
+
+
+def _log_sum_exp(table: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """The logarithm of Σ e^table over some axes, exact where single entries of e^table underflow."""
+    largest = table.max(axis=axes, keepdims=True)
+    total: FloatArray = np.log(np.exp(table - largest).sum(axis=axes)) + largest.squeeze(axes)
+    return total

@@ -134,11 +134,11 @@ def planned_cells(domain: Domain, bins: int) -> int:
 def _noise(shares: Shares, domains: Sequence[Domain], rows: int, epsilon: Fraction) -> float:
     """The noise to be expected in all histograms and, for each column, a table.
 
-    Columns of numbers and of many ordered levels are measured in two resolutions, at half the cost each.
+    Columns of numbers are measured in two resolutions, at half the cost each.
     """
     bins = distinguishable_bins(len(domains), rows, epsilon)
     columns = sum(
-        planned_cells(domain, bins) * Spread.of(shares.kind, float(cost) / (1 + domain.in_two_resolutions)).deviation
+        planned_cells(domain, bins) * Spread.of(shares.kind, float(cost) / (1 + domain.is_line)).deviation
         for domain, cost in zip(domains, shares.columns, strict=True)
     )
     if shares.round is None:

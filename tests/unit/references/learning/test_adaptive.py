@@ -131,7 +131,7 @@ def test_a_chain_is_found_and_what_it_explains_is_not_measured_again() -> None:
     measured, model, _ = run(states, sizes, cost, cost.total * 4)
     assert sorted(measured) == [(0, 1), (1, 2), (2, 3), (3, 4)]
     expected = joint_counts(states, sizes)[0, 2]
-    assert np.abs(model.pair(0, 2) - expected).sum() < 0.1 * len(states)
+    assert np.abs(model.pairs()[0, 2] - expected).sum() < 0.1 * len(states)
 
 
 @both_kinds

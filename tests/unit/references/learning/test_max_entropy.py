@@ -74,7 +74,18 @@ def test_pairs_are_the_marginals_of_all_pairs_of_columns(model: MarkovModel) -> 
     assert sorted(found) == everything
     for i, j in everything:
         np.testing.assert_allclose(found[i, j], marginal(joint, (i, j)), atol=1e-9 * TOTAL)
-        np.testing.assert_allclose(model.pair(i, j), marginal(joint, (i, j)), atol=1e-9 * TOTAL)
+
+
+def test_tables_that_contradict_each_other_beyond_the_range_of_doubles_have_a_product() -> None:
+    """16 tables make state 0 of a column e^-50 times as likely, 16 others state 1, and one of them e times more."""
+    model = MarkovModel([2] * 33, TOTAL)
+    for other in range(1, 33):
+        model.add(table((0, other), np.ones((2, 2))))
+        model.logs[0, other] = -50.0 * np.array([[1, 1], [0, 0]] if other % 2 else [[0, 0], [1, 1]])
+    model.logs[0, 1][1] += 1.0
+    model.fit(0)
+    assert np.exp(-50.0 * 16) == 0.0
+    np.testing.assert_allclose(model.marginal((0,)), TOTAL * np.array([1.0, np.e]) / (1.0 + np.e))
 
 
 def test_the_check_would_find_a_wrong_marginal() -> None:
@@ -84,7 +95,7 @@ def test_the_check_would_find_a_wrong_marginal() -> None:
     model.logs[0, 1] = np.array([[1.0, 0.0], [0.0, 1.0]])
     model.fit(0)
     alone = np.outer(model.marginal((0,)), model.marginal((1,))) / TOTAL
-    assert not np.allclose(model.pair(0, 1), alone, atol=1e-2 * TOTAL)
+    assert not np.allclose(model.pairs()[0, 1], alone, atol=1e-2 * TOTAL)
 
 
 def a_joint(sizes: list[int], seed: int) -> FloatArray:
@@ -121,7 +132,7 @@ def test_a_chain_is_fitted_to_the_markov_chain() -> None:
     model.fit(400)
     first, second = marginal(joint, (0, 1)), marginal(joint, (1, 2))
     chain = np.einsum("ij,jk->ik", first, second / second.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(model.pair(0, 2), chain, atol=1.0)
+    np.testing.assert_allclose(model.pairs()[0, 2], chain, atol=1.0)
     assert np.abs(marginal(joint, (0, 2)) - chain).max() > 5.0  # control: which the joint distribution is not
 
 
@@ -133,7 +144,7 @@ def test_columns_alone_make_the_independent_model() -> None:
     model.fit(200)
     for i, j in combinations(range(3), 2):
         alone = np.outer(model.marginal((i,)), model.marginal((j,))) / TOTAL
-        np.testing.assert_allclose(model.pair(i, j), alone, atol=1e-9 * TOTAL)
+        np.testing.assert_allclose(model.pairs()[i, j], alone, atol=1e-9 * TOTAL)
         np.testing.assert_allclose(alone.sum(axis=1), marginal(joint, (i,)), atol=0.5)
         assert np.abs(alone - marginal(joint, (i, j))).max() > 5.0  # control
 
@@ -141,7 +152,7 @@ def test_columns_alone_make_the_independent_model() -> None:
 def test_a_column_without_a_table_is_even() -> None:
     model = MarkovModel([4, 3], TOTAL)
     np.testing.assert_allclose(model.marginal((0,)), np.full(4, TOTAL / 4))
-    np.testing.assert_allclose(model.pair(0, 1), np.full((4, 3), TOTAL / 12))
+    np.testing.assert_allclose(model.pairs()[0, 1], np.full((4, 3), TOTAL / 12))
 
 
 def noisy_model(seed: int) -> MarkovModel:

@@ -14,7 +14,16 @@ from scipy import stats
 from dipriv._base.arrays import FloatArray
 from dipriv.references._learning.measurements import NoiseKind, Spread
 from dipriv.references._learning.postprocess import quantile, to_total
-from dipriv.references._learning.smoothing import BY_CHANCE, MAX_BINS, SPURIOUS, piecewise_even, shrunken
+from dipriv.references._learning.smoothing import (
+    BY_CHANCE,
+    MAX_BINS,
+    MIN_LEVELS,
+    PENALTIES,
+    SPURIOUS,
+    piecewise_even,
+    shrunken,
+    smooth_with_peaks,
+)
 from tests.support import ALARM
 
 SPREADS = [Spread("laplace", 8.0), Spread("gaussian", 8.0)]
@@ -97,6 +106,41 @@ def test_one_bin_and_very_many_stay_as_they_are() -> None:
     for count in (1, MAX_BINS + 1):
         noisy = noise(spread, count, 1)
         assert np.array_equal(piecewise_even(noisy, np.ones(count), spread, count), noisy)
+
+
+@each_spread
+@pytest.mark.parametrize("shape", ["line", "wave"])
+def test_a_smooth_histogram_is_recovered(spread: Spread, shape: str) -> None:
+    """A line has two degrees of freedom, a slow wave about eight; the choice among m fits costs 4 log m variances."""
+    at, runs = np.linspace(0.0, 1.0, 100), 20
+    truth = 500.0 + 300.0 * (at if shape == "line" else np.sin(2 * np.pi * at))
+    allowed = (8 + 4 * math.log(len(PENALTIES))) * spread.deviation**2 / 100
+    errors = np.array([smooth_with_peaks(truth + noise(spread, 100, seed), spread) - truth for seed in range(runs)])
+    assert np.mean(errors**2) < allowed
+    assert np.mean(noise(spread, 100 * runs, 99) ** 2) > allowed  # control: before
+
+
+@each_spread
+def test_peaks_of_a_smooth_histogram_stay_as_they_are(spread: Spread) -> None:
+    """Peaks of three thresholds, two of them side by side; the levels around them are not drawn up."""
+    reach = quantile(spread, SPURIOUS / 100)
+    truth = 500.0 + np.linspace(0.0, 200.0, 100)
+    high = [20, 60, 61]
+    peaks = truth.copy()
+    peaks[high] += 3 * reach + 10_000.0
+    around = np.setdiff1d(np.arange(100), high)
+    for seed in range(20):
+        noisy = peaks + noise(spread, 100, seed)
+        smooth = smooth_with_peaks(noisy, spread)
+        assert np.array_equal(smooth[high], noisy[high])
+        assert np.abs(smooth - truth)[around].max() < 2 * reach
+        assert np.abs(np.convolve(noisy, np.ones(3) / 3, "same") - truth)[around].max() > 2 * reach  # control
+
+
+def test_few_levels_and_very_many_are_not_smoothed() -> None:
+    for count in (1, MIN_LEVELS - 1, MAX_BINS + 1):
+        noisy = noise(SPREADS[0], count, 1)
+        assert np.array_equal(smooth_with_peaks(noisy, SPREADS[0]), noisy)
 
 
 @each_spread
