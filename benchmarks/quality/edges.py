@@ -15,6 +15,8 @@ from dipriv._base.arrays import FloatArray
 
 N, LABELS_N, LABELS, WIDE_N, WIDE, SMALL_N = 100_000, 200_000, 10_000, 10_000, 100, 500
 WIDENED = 4.0
+PUBLIC = f"{LABELS:,} labels, which are public"
+OPTIONS: dict[str, Any] = {PUBLIC: {"labels": "public"}}
 OTHER = "(other)"
 """The label of all labels that were too rare to be found privately."""
 
@@ -40,6 +42,7 @@ def tables() -> dict[str, pa.Table]:
         ),
         "dates": pa.table({"x": pa.array(days.astype(np.int32), pa.date32())}),
         f"{LABELS:,} labels": pa.table({"x": labels.tolist()}),
+        PUBLIC: pa.table({"x": labels.tolist()}),
         f"{WIDE} columns": pa.table({f"c{number}": column for number, column in enumerate(factor.T)}),
         f"{SMALL_N} rows": pa.table(
             {"age": age, "pay": rng.lognormal(10, 1, SMALL_N) * age / 50, "smoker": rng.random(SMALL_N) < 0.25}
@@ -53,7 +56,7 @@ def run(setting: Setting) -> dict[str, Any]:
     for name, table in tables().items():
         start = time.perf_counter()
         try:
-            released = ours(table)(0)
+            released = ours(table, **OPTIONS.get(name, {}))(0)
         except Exception as error:
             say(f"edges: {name}: {error!r}")
             found[name] = {"rows": table.num_rows, "columns": table.num_columns, "failed": type(error).__name__}

@@ -62,7 +62,7 @@ TARGETS = (
     Target("salary", "dipriv", "error of the mean, %", 0.5, less=True),
     Target("movielens", "dipriv", "total variation", 0.001, less=True),
     Target("edges", "scale 1e300", "distance", 0.005, less=True),
-    Target("edges", "10,000 labels", "distance", 0.14, less=True),
+    Target("edges", "10,000 labels, which are public", "distance", 0.14, less=True),
     Target("edges", "100 columns", "distance", 0.69, less=True),
     Target("edges", "500 rows", "distance", 0.11, less=True),
 )

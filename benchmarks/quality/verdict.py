@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from benchmarks.quality.targets import DECLARED, PURE, TARGETS, Target
@@ -31,8 +32,17 @@ Record = Mapping[str, Any]
 
 
 def verdict(record: Record) -> dict[str, Any]:
-    """The targets with their measurements, and every comparison with a peer."""
-    return {"targets": [_judged(target, record) for target in TARGETS], "peers": compare(record)}
+    """The targets with their measurements, every comparison with a peer, and which runs of peers are missing."""
+    return {
+        "targets": [_judged(target, record) for target in TARGETS],
+        "peers": compare(record),
+        "not run": [
+            f"{table}: {rival}"
+            for table, methods in record.get("peers", {}).get("tables", {}).items()
+            for rival in chain(*RIVALS.values())
+            if rival not in methods
+        ],
+    }
 
 
 def _judged(target: Target, record: Record) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv._base.arrays import Counts
 from dipriv.auditing.labels import attack_labels, plant, shows
 from dipriv.auditing.procedure import Privatize, ReleasedTable
 from dipriv.auditing.results import AttackResult
-from dipriv.references._learning.measurements import Accountant, Frequent
+from tests.unit.auditing.broken import remove_thresholds
 
 RNG = np.random.default_rng(4)
 N = 1000
@@ -49,14 +47,7 @@ def test_labels_that_are_called_public_show() -> None:
 
 
 def test_a_missing_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    sound = Accountant.frequent
-
-    def every(
-        self: Accountant, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1
-    ) -> Frequent:
-        return sound(self, counts, fixed, cost, Fraction(1, 2), at_least)
-
-    monkeypatch.setattr(Accountant, "frequent", every)
+    remove_thresholds(monkeypatch)
     assert attacked().exceeded
 
 

@@ -19,8 +19,9 @@ from dipriv.references._learning import adaptive, measurements
 from dipriv.references._learning import learn as learning
 from dipriv.references._learning.exponential_mechanism import exponential_choice
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
-from dipriv.references._learning.measurements import LATTICE, Accountant, Frequent, NoiseKind, Spread
+from dipriv.references._learning.measurements import LATTICE, Accountant, NoiseKind, Spread
 from tests.support import ALARM
+from tests.unit.auditing.broken import remove_thresholds
 from tests.unit.auditing.replay import faults, learned, plan_of, same
 
 SURE = 1 - ALARM
@@ -150,14 +151,7 @@ def test_a_threshold_that_is_one_row_too_low_is_caught(epsilon: float, monkeypat
 
 
 def test_no_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    sound = Accountant.frequent
-
-    def every(
-        self: Accountant, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1
-    ) -> Frequent:
-        return sound(self, counts, fixed, cost, Fraction(1, 2), at_least)
-
-    monkeypatch.setattr(Accountant, "frequent", every)
+    remove_thresholds(monkeypatch)
     assert refuted() == {"label of one row, Laplace noise", "label of one row, Gaussian noise"}
 
 

@@ -49,6 +49,8 @@ class Shares:
     chance: Fraction
     """How probable it may be that a label of one row, or a value of ten, is published, column by column."""
     columns: tuple[Fraction, ...]
+    cells: tuple[int, ...]
+    """How many cells the columns' histograms are expected to have."""
     round: RoundCost | None
     """What a round may spend at first; None where columns are all that rows and ε allow."""
 
@@ -59,7 +61,10 @@ class Shares:
         """
         sampling = math.sqrt(2.0 / math.pi * rows)
         filled = min(math.sqrt(rows / ROWS_PER_CELL), float(MAX_ORDERED_GROUPS))
-        columns = max(Spread.of(self.kind, float(cost)).mean_size for cost in self.columns) * math.sqrt(MAX_BINS)
+        columns = max(
+            Spread.of(self.kind, float(cost)).mean_size * math.sqrt(max(cells, MAX_BINS))
+            for cost, cells in zip(self.columns, self.cells, strict=True)
+        )
         tables = 0.0 if self.round is None else Spread.of(self.kind, float(self.round.table)).mean_size * filled
         return max(columns, tables) / sampling
 
@@ -84,7 +89,7 @@ def divide(domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fract
         return laplace
     rho = largest_rho(epsilon, delta * OF_CONVERSION)
     gaussian = _divide("gaussian", domains, rows, epsilon, rho, delta, tables_first) if rho > 0 else laplace
-    return min(laplace, gaussian, key=lambda shares: _noise(shares, domains, rows, epsilon))
+    return min(laplace, gaussian, key=lambda shares: _noise(shares, domains))
 
 
 def _divide(
@@ -97,7 +102,7 @@ def _divide(
     tables_first: int,
 ) -> Shares:
     bins = distinguishable_bins(len(domains), rows, epsilon)
-    cells = [planned_cells(domain, bins) for domain in domains]
+    cells = tuple(planned_cells(domain, bins) for domain in domains)
     most = len(domains) * (len(domains) - 1) // 2
     affordable = float(rows * epsilon) / ROWS_PER_ROUND
     rounds = min(int(max(min(ROUNDS_PER_COLUMN * len(domains), affordable), affordable / PLENTY)), most)
@@ -112,10 +117,11 @@ def _divide(
     needed = delta if thresholds or kind == "gaussian" else Fraction(0)
     chance = delta * OF_THRESHOLDS / max(1, thresholds)
     if not rounds:
-        return Shares(kind, budget, needed, chance, columns, None)
+        return Shares(kind, budget, needed, chance, columns, cells, None)
     left = budget * (1 - of_columns)
     choices = min(budget * CHOICES, left / 2) if most > rounds > tables_first else Fraction(0)
-    return Shares(kind, budget, needed, chance, columns, RoundCost(choices / rounds, (left - choices) / rounds))
+    cost = RoundCost(choices / rounds, (left - choices) / rounds)
+    return Shares(kind, budget, needed, chance, columns, cells, cost)
 
 
 def distinguishable_bins(columns: int, rows: int, epsilon: Fraction) -> int:
@@ -131,15 +137,14 @@ def planned_cells(domain: Domain, bins: int) -> int:
     return min(count, bins) if domain.ordered else count
 
 
-def _noise(shares: Shares, domains: Sequence[Domain], rows: int, epsilon: Fraction) -> float:
+def _noise(shares: Shares, domains: Sequence[Domain]) -> float:
     """The noise to be expected in all histograms and, for each column, a table.
 
     Columns of numbers are measured in two resolutions, at half the cost each.
     """
-    bins = distinguishable_bins(len(domains), rows, epsilon)
     columns = sum(
-        planned_cells(domain, bins) * Spread.of(shares.kind, float(cost) / (1 + domain.is_line)).deviation
-        for domain, cost in zip(domains, shares.columns, strict=True)
+        cells * Spread.of(shares.kind, float(cost) / (1 + domain.is_line)).deviation
+        for domain, cost, cells in zip(domains, shares.columns, shares.cells, strict=True)
     )
     if shares.round is None:
         return columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -156,10 +157,21 @@ def test_the_noise_is_the_smaller_one_of_both(rows: int, count: int) -> None:
     pure = divide(found, rows, Fraction(1), Fraction(0))
 
     def noise(shares: Shares) -> float:
-        return module._noise(shares, found, rows, Fraction(1))
+        return module._noise(shares, found)
 
     assert noise(taken) <= noise(pure)
     assert (taken.kind == "laplace") == (noise(taken) == noise(pure))
+
+
+def test_many_levels_need_more_of_the_budget() -> None:
+    """The noise of k cells is √k times that of one beside sampling: 100 times more cells, ten times the error."""
+
+    def error(levels: int) -> float:
+        domain = replace(domains("labels")[0], levels=np.arange(levels - 1))  # nulls are one cell more
+        return divide([domain], 200_000, Fraction(1), NINE).error(200_000)
+
+    assert error(6400) == pytest.approx(10 * error(64), rel=0.01)
+    assert error(32) == error(64)  # fewer bins than an ordered column may have change nothing
 
 
 def test_columns_of_more_cells_get_more() -> None:
