@@ -70,10 +70,11 @@ class Private:
 
     def check(self, columns: Sequence[NumericColumn], schema: Schema) -> None:
         names = [column.name for column in columns]
-        wanted = [*([] if self.target is None else [self.target]), *(name for pair in self.pairs for name in pair)]
-        if unknown := [name for name in wanted if name not in names]:
+        wanted = [] if self.target is None else [("target", self.target)]
+        wanted += [("pairs", name) for pair in self.pairs for name in pair]
+        if unknown := [f"{option}: {name!r}" for option, name in wanted if name not in names]:
             raise InputError(
-                f"target and pairs name {unknown[0]!r}, which is not a column of the table ({len(columns)} columns).",
+                f"no such column among the {len(columns)} that are released: {', '.join(dict.fromkeys(unknown))}.",
                 "Correct the name, or remove it.",
             )
         for column in columns:

@@ -252,7 +252,7 @@ def test_a_target_is_a_column() -> None:
     refused(InputError, "expected target as text, got int", call=lambda: Private(target=3))  # type: ignore[arg-type]
     refused(
         InputError,
-        "target and pairs name 'no such'",
+        "target: 'no such'",
         call=lambda: privatize(FRAME, reference=Private(target="no such")),
     )
 

@@ -74,15 +74,6 @@ def gaussian_threshold(variance: Fraction, chance: Fraction) -> int:
     return high
 
 
-def laplace_tail(scale: int, k: int) -> Fraction:
-    """P(Z ≥ k) = exp(-k/t)/(1 + exp(-1/t)), rounded up, for discrete Laplace Z of scale t and k ≥ 1; else 1."""
-    if k <= 0:
-        return Fraction(1)
-    with localcontext(prec=DIGITS + 10 + len(str(k))):
-        exponent = min(Fraction(k, scale), FAR)
-        return _ceiling((-_decimal(exponent)).exp() / (1 + (Decimal(-1) / scale).exp()))
-
-
 def laplace_threshold(scale: int, chance: Fraction) -> int:
     """The smallest k ≥ 1 with P(Z ≥ k) ≤ `chance`, which lies strictly between 0 and 1, for discrete Laplace Z."""
     with localcontext(prec=DIGITS + 10 + len(str(scale))):

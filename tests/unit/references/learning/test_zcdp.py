@@ -13,7 +13,6 @@ from dipriv.references._learning.zcdp import (
     delta_of,
     gaussian_tail,
     gaussian_threshold,
-    laplace_tail,
     laplace_threshold,
     largest_rho,
 )
@@ -150,13 +149,3 @@ def test_the_laplace_threshold_is_the_smallest(scale: int, chance: str) -> None:
     k = laplace_threshold(scale, share)
     assert exact_laplace.at_least(k, scale) <= decimal(share)
     assert k == 1 or exact_laplace.at_least(k - 1, scale) > decimal(share)
-    assert laplace_tail(scale, k) <= share
-    assert k == 1 or laplace_tail(scale, k - 1) > share
-
-
-@pytest.mark.parametrize(("scale", "k"), [(1, 1), (1, 30), (1000, 1), (1000, 12345), (2**56, 2**60)])
-def test_the_laplace_tail_is_exact_but_for_rounding_up(scale: int, k: int) -> None:
-    with localcontext(prec=DIGITS):
-        exact, found = exact_laplace.at_least(k, scale), decimal(laplace_tail(scale, k))
-        assert exact < found < exact * (1 + Decimal(10) ** -18)
-    assert laplace_tail(scale, 0) == 1
