@@ -4,9 +4,9 @@
 
 The privacy proof in three lines: given the codecs, the reference and the order, a released row depends on its
 private row through U alone; `perturb` is ε-private for any U; all that follows is post-processing. Every row has a U,
-null, infinite and out-of-range cells included: a row that is refused would be an output that others do not have. So the codecs and
-the reference must not depend on rows that are released, unless they were themselves learned under differential privacy
-and their ε is accounted for.
+null, infinite and out-of-range cells included: a row that is refused would be an output that others do not have. So
+the codecs and the reference must not depend on rows that are released, unless they were themselves learned under
+differential privacy and their ε is accounted for.
 """
 
 from __future__ import annotations

@@ -27,23 +27,21 @@ _DECIMAL_DIGITS = 400
 
 
 def array_of_any(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
-    """An array of this type, or of the type of a dictionary's labels; never an error about a value.
+    """An array of this type, or a dictionary of these values; never an error about a value.
 
     >>> array_of_any([300, 1.6, "many", None], pa.int8()).to_pylist()
     [127, 2, None, None]
     """
-    kind = plain_type(arrow_type)
-    if _is_text(kind):
+    if pt.is_dictionary(arrow_type):
+        labels = array_of_any(values, arrow_type.value_type)
+        numbers = pa.array(range(len(labels)), pa.int32())
+        return pa.DictionaryArray.from_arrays(numbers, labels, ordered=arrow_type.ordered)
+    if _is_text(arrow_type):
         try:
-            return pa.array(values, kind, from_pandas=True)  # at once where all are text or null
+            return pa.array(values, arrow_type, from_pandas=True)  # at once where all are text or null
         except (pa.ArrowException, TypeError, ValueError):
             pass
-    return pa.array([_cell(value, kind) for value in values], kind)
-
-
-def plain_type(arrow_type: pa.DataType) -> pa.DataType:
-    """The type itself, or that of a dictionary's labels."""
-    return arrow_type.value_type if pt.is_dictionary(arrow_type) else arrow_type
+    return pa.array([_cell(value, arrow_type) for value in values], arrow_type)
 
 
 def valid_text(text: Any) -> Any:
@@ -93,7 +91,7 @@ def _nearest_time(value: Any, kind: pa.DataType) -> Any:
     """A date, time or duration: as it is where the type has it, else its ticks, saturated at the ends of 64 bits."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         value = value.astype(f"{value.dtype.kind}8[us]").item()
-    if not isinstance(value, dt.date | dt.time | dt.timedelta) or not value == value:  # noqa: PLR0124 (NaT)
+    if not isinstance(value, dt.date | dt.time | dt.timedelta) or value != value:  # noqa: PLR0124 (NaT)
         return None
     try:
         return pa.scalar(value, kind)

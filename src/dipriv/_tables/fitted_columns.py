@@ -227,7 +227,7 @@ def with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
         return kind
     try:
         return replace(kind, levels=tuple(labels.drop_null().to_pylist()))
-    except SchemaError:  # no label, or values that no schema holds: intervals, dates
+    except (SchemaError, OverflowError, ValueError):  # no label, or values that no schema holds: intervals, dates
         return kind
 
 

@@ -21,7 +21,7 @@ from dipriv._base.arrays import Mask
 from dipriv._base.columns import NULL, PRESENT, ColumnValues, NumericColumn, Storage, cast
 from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
-from dipriv._tables.any_values import array_of_any, plain_type, valid_text
+from dipriv._tables.any_values import array_of_any, valid_text
 from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of, value_range
 from dipriv.errors import InputError, SchemaError
 
@@ -125,9 +125,9 @@ class Table:
         if not typeless:
             return self
         arrays = {
-            name: array_of_any(self._native_column(name).tolist(), types[name])
+            name: array_of_any(list(self._native_column(name)), types[name])
             if self.backend == "pandas"
-            else pa.nulls(len(self.native), plain_type(types[name]))
+            else array_of_any([None] * len(self.native), types[name])
             for name in typeless
         }
         native = self.native
@@ -179,7 +179,10 @@ class Table:
 
     def selected_rows(self) -> pa.Table:
         """The selected rows of an Arrow table, unchanged."""
-        return self.native if self.selected is None else self.native.filter(pa.array(self.selected))
+        if self.selected is None:
+            return self.native
+        columns = [_filter(column, "pyarrow", self.selected) for column in self.native.columns]
+        return pa.Table.from_arrays(columns, schema=self.native.schema)
 
     def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
         """A native table of these float64 columns, all of this table's, with its names and its index."""
@@ -447,7 +450,7 @@ def _pandas_frame(index: Any, labels: Any, parts: Mapping[str, Any], names: Sequ
 
 
 def _index(index: Any, selected: Mask | None) -> Any:
-    """The selected part of an index, without labels that only other rows have; row numbers are not written out first."""
+    """The selected part of an index, without labels that only other rows have; row numbers are not written out."""
     import pandas as pd
 
     if isinstance(index, pd.MultiIndex):

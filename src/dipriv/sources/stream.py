@@ -195,7 +195,7 @@ class StreamedRows:
         parts = []
         for position, table in self.tables("gathering the hold-out"):
             rows = selection.reference_rows(table, position)
-            parts.append(table.native if rows is None else table.native.filter(pa.array(rows)))
+            parts.append(table.native if rows is None else table.take(rows).selected_rows())
         return frames.read(pa.concat_tables(parts))
 
     def release(self, job: ReleaseJob) -> ReleasedBatches:

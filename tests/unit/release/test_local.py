@@ -138,7 +138,7 @@ def test_a_table_of_nothing_but_nulls_has_the_types_of_the_reference(tmp_path: P
     local = exported(tmp_path, PUBLIC[["age", "city"]], public=PUBLIC)
     released = local.privatize(library([{"age": None, "city": None}] * 3))
     assert released.shape == (3, 2)
-    assert all(18 <= age < 90 for age in list(released["age"]) if not isinstance(age, pa.Scalar))
+    assert all(18 <= int(str(age)) < 90 for age in released["age"])
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b'{"format": 1}', b"\x80\x04pickle"])
