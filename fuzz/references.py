@@ -48,9 +48,6 @@ class Reference:
         columns = [column.facts for column in loaded.fitted.columns]
         values = {column.name: [None, None] if column.nullable else _zeros(column.arrow_type) for column in columns}
         rows = [pa.array(values[column.name], column.arrow_type) for column in columns]
-        nullable = loaded.fitted.nulls_have_mass
-        if not nullable:
-            rows = [pa.array(_zeros(column.arrow_type), column.arrow_type) for column in columns]
         types = pa.schema([pa.field(column.name, column.arrow_type, column.nullable) for column in columns])
         loaded.privatize(pa.Table.from_arrays(rows, schema=types))
         loaded.privatize(

@@ -3,9 +3,10 @@
     Z --encode--> V --to_uniform--> U --perturb--> Ũ --from_uniform--> Ṽ --decode--> Z̃
 
 The privacy proof in three lines: given the codecs, the reference and the order, a released row depends on its
-private row through U alone; `perturb` is ε-private for any U; all that follows is post-processing. So the codecs and
-the reference must not depend on rows that are released, unless they were themselves learned under differential privacy
-and their ε is accounted for.
+private row through U alone; `perturb` is ε-private for any U; all that follows is post-processing. Every row has a U,
+null, infinite and out-of-range cells included: a row that is refused would be an output that others do not have. So
+the codecs and the reference must not depend on rows that are released, unless they were themselves learned under
+differential privacy and their ε is accounted for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._base.arrays import FloatArray, Words, first_not_below
+from dipriv._base.arrays import FloatArray, Mask, Words, first_not_below
 from dipriv._base.columns import ColumnValues
 from dipriv._base.jit import jit
 from dipriv._random.bits import Bits, Draws
@@ -143,6 +144,40 @@ def _one_column(codec: Codec, marginal: Distribution, kernel: Kernel) -> Mechani
         except InputError:
             pass  # too many levels, or too little probability for integer weights: the chain has the same distribution
     return Chain((codec,), Independent((marginal,)), kernel, (0,))
+
+
+def fill_missing(
+    columns: Sequence[ColumnValues], codecs: Sequence[Codec], reference: Reference, order: Sequence[int], draws: Draws
+) -> list[ColumnValues]:
+    """A draw from the reference in place of each missing cell that its codec has no atom for.
+
+    So every row has a U, and a null under a reference without nulls is released as a draw: refusing it would disclose
+    a protected row. The guarantee stands. Given the draws, which do not depend on the row, each row has one U in the
+    cube, and the kernel's bound holds for any two points of it; averaging over the draws keeps a bound on ratios. In
+    columns that are independent under the reference, the cell's U is uniform and so is what the kernel makes of it:
+    these cells leave the released distribution as it is.
+    """
+    absent = [_without_atom(codec, cells) for codec, cells in zip(codecs, columns, strict=True)]
+    if all(cells is None for cells in absent):
+        return list(columns)
+    u = np.stack([draws.of_column(number).uniforms() for number in range(len(order))], axis=1)
+    v = np.empty_like(u)
+    v[:, order] = reference.from_uniform(np.maximum(u, 2.0**-53))  # 0 would be minus infinity on unbounded lines
+    return [
+        cells if here is None else _replaced(cells, here, drawn)
+        for cells, here, drawn in zip(columns, absent, decode(codecs, v), strict=True)
+    ]
+
+
+def _without_atom(codec: Codec, cells: ColumnValues) -> Mask | None:
+    """Which cells are missing and have no atom; None where there are none."""
+    kinds = [kind for kind in cells.kinds_missing if kind not in codec.missing]
+    return np.isin(cells.missing, kinds) if cells.missing is not None and kinds else None
+
+
+def _replaced(cells: ColumnValues, where: Mask, by: ColumnValues) -> ColumnValues:
+    missing = np.zeros(len(by), dtype=np.uint8) if by.missing is None else by.missing
+    return ColumnValues(np.where(where, by.values, cells.values), np.where(where, missing, cells.missing))
 
 
 def encode(codecs: Sequence[Codec], columns: Sequence[ColumnValues], draws: Draws) -> FloatArray:

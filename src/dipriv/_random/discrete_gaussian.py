@@ -13,7 +13,8 @@ The fast path computes c E and exp(-x) in double precision and decides only what
 digits of U and of the coin that were not looked at, plus 2^-45, relative for c E and absolute for exp(-x). Rounding x
 moves exp(-x) by less than 4 · 2^-53, as y exp(-y²/2) and y² exp(-y²/2) stay below 0.74; with the library's exp and the
 coin it is less than 2^-50, so the band is 32 times what a library within one unit in the last place needs. What
-falls inside the band is decided by decimal arithmetic on further random digits. So the distribution is exact.
+falls inside the band is decided by decimal arithmetic on further random digits. So the distribution is exact, but that
+draws beyond ±2^62 are returned as ±2^62 (`rejection.noisy_sum`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ part of c E with c = t/2^m and E standard exponential, E = -ln U; `low` has mass
 The fast path computes c E and exp(-low/t) in double precision and decides only what its error band allows to decide:
 the digits of U that were not looked at, plus 2^-48 relative for the C library's log and exp and the products, 32 times
 what a library within one unit in the last place needs. What falls inside the band (about once in 10^11 draws) is
-decided by decimal arithmetic on as many further random digits as it takes. So the distribution is exact.
+decided by decimal arithmetic on as many further random digits as it takes. So the distribution is exact, but that draws
+beyond ±2^62 are returned as ±2^62 (`rejection.noisy_sum`); the fast path gives none of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dipriv._random.bits import Draws
 from dipriv._random.rejection import ACCEPTED, REJECTED, accepted_draws, floor_of_scaled_log, is_below_exp, low_bits
 
 MAX_SCALE = 1 << 56
-"""Beyond this |z| would not fit a 64-bit integer."""
+"""Up to here the fast path gives |z| < 2^62: -ln U < 37.5 for its U, and 37.5 t < 2^62."""
 BAND = 2.0**-48
 """The relative error that is allowed for in double precision."""
 
@@ -77,7 +78,7 @@ def _decide(words: Words, digits: Iterator[int], t: int) -> tuple[int, int]:
     second = int(words[1])
     low, negative, rest = second & ((1 << m) - 1), second >> m & 1, 63 - m
     high = floor_of_scaled_log(int(words[0]), t, m, digits)
-    size = (min(high, (1 << 62) >> m) << m) + low  # far tails may be cut: post-processing
+    size = (high << m) + low
     if not is_below_exp(second >> (m + 1), rest, low, t, digits) or (negative and size == 0):
         return 0, REJECTED
     return (-size if negative else size), ACCEPTED

@@ -23,6 +23,19 @@ REJECTED = 1
 """The state of a draw that is to be repeated."""
 UNDECIDED = 2
 """The state of a draw that needs further digits."""
+MAX_NOISE = 1 << 62
+"""Draws z beyond ±2^62 are returned as ±2^62: 64-bit integers do not hold them all. See `noisy_sum`."""
+MAX_NOISY = 1 << 61
+"""Numbers that get noise are at most this large, and so are noisy numbers."""
+
+
+def noisy_sum(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add noise: x + z clipped to ±2^61, for |x| <= 2^61; a function of the exact x + z, so post-processing.
+
+    Where |z| > 2^62 was returned as ±2^62, x + z and what is added here lie beyond the same end, ±2^61. Clipping z
+    alone would not be post-processing: x + 2^62 tells x.
+    """
+    return np.clip(values + noise, -MAX_NOISY, MAX_NOISY)
 
 
 def low_bits(t: int) -> int:
@@ -38,7 +51,7 @@ def accepted_draws(
     """One accepted value for each row.
 
     `attempt_all` writes the value and the state of each pair of words; `decide` gives both for one pair and its further
-    digits, and never leaves it undecided.
+    digits, and never leaves it undecided. Values beyond ±`MAX_NOISE` are returned as ±`MAX_NOISE`.
     """
     z = np.empty(draws.count, dtype=np.int64)
     rows = np.arange(draws.count)
@@ -48,7 +61,8 @@ def accepted_draws(
         drawn, state = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.uint8)
         attempt_all(words, drawn, state)
         for row in np.flatnonzero(state == UNDECIDED):
-            drawn[row], state[row] = decide(words[row], _more_digits(draws, int(rows[row]), attempt))
+            value, state[row] = decide(words[row], _more_digits(draws, int(rows[row]), attempt))
+            drawn[row] = min(max(value, -MAX_NOISE), MAX_NOISE)
         z[rows] = drawn
         rows = rows[np.flatnonzero(state == REJECTED)]
         attempt += 1

@@ -24,6 +24,8 @@ class Stream(StrEnum):
     """The release, and in it, as a stream of its own, the noise of rows; see `NoiseUse`."""
     SPREAD = "spread"
     """Encoding of private rows, by codecs; see `SpreadUse`."""
+    MISSING = "missing"
+    """Draws from the reference in place of missing cells that it has no atom for: one use, each column of U."""
     SPLIT = "split"
     """The rows that are held out; see `SplitLane`."""
     PERSONS = "persons"

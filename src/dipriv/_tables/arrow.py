@@ -82,8 +82,11 @@ def meaning(arrow_type: pa.DataType) -> str:
     return "date" if pt.is_date(arrow_type) else str(arrow_type)
 
 
-def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None, clip: bool = False) -> ColumnValues:
-    """Numbers, ticks, 0/1, or positions in `labels`; infinities are refused, or clipped to the largest finite value."""
+def cells_from_arrow(array: pa.Array, labels: pa.Array | None) -> ColumnValues:
+    """Numbers, ticks, 0/1, or positions in `labels`; infinities are clipped to the largest finite value.
+
+    Total: an error about a cell would disclose a protected row.
+    """
     nulls = _nulls(array)
     if labels is not None:
         return ColumnValues(_codes(array, labels), _missing(nulls))
@@ -97,13 +100,8 @@ def cells_from_arrow(name: str, array: pa.Array, labels: pa.Array | None, clip: 
         missing = np.zeros(len(values), dtype=np.uint8) if missing is None else missing
         missing[not_a_number] = NAN
         values = np.where(not_a_number, values.dtype.type(0), values)
-    if has_infinity and clip:
+    if has_infinity:
         values = np.clip(values, -np.finfo(values.dtype).max, np.finfo(values.dtype).max)
-    elif has_infinity:
-        raise InputError(
-            f"column {name!r} holds infinite values; dipriv takes finite numbers and nulls.",
-            "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",
-        )
     return ColumnValues(values, missing)
 
 

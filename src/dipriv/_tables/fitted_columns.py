@@ -79,7 +79,7 @@ class FittedColumn:
             )
         found = table.column(self.name)
         _check_same_type(self.facts, found)
-        if NULL in getattr(self.codec, "missing", ()) and not found.nullable:
+        if NULL in self.codec.missing and not found.nullable:
             raise ReferenceDataError(
                 f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
                 "Convert the column to a nullable type, or fill the nulls of the reference rows.",
@@ -99,6 +99,8 @@ def fit_columns(
             )
     if reference is not None:
         _check_reference(columns, reference)
+        for column in columns:
+            refuse_infinities(column.name, reference)
     fitted = [
         _of_distribution(column, kinds_from_distribution[column.name])
         if column.name in kinds_from_distribution
@@ -106,7 +108,8 @@ def fit_columns(
         for column in columns
     ]
     if kinds_from_distribution and reference is not None:
-        refuse_nulls([(column.name, column.cells(reference)) for column in fitted])
+        for one in fitted:
+            _refuse_nulls(one.name, one.cells(reference))
     return fitted
 
 
@@ -115,19 +118,29 @@ def infer(table: Table, names: Sequence[str]) -> Schema:
     kinds: dict[str, Kind] = {}
     for name in names:
         column = table.column(name)
+        refuse_infinities(name, table)
         labels = _labels_of(column, None, table)
         kinds[name] = with_levels(infer_kind(column.storage, _some(name, table.cells(name, labels))), labels)
     return Schema(kinds)
 
 
-def refuse_nulls(columns: Sequence[tuple[str, ColumnValues]]) -> None:
-    """A distribution of scipy.stats gives nulls no probability."""
-    for name, cells in columns:
-        if cells.kinds_missing:
-            raise InputError(
-                f"column {name!r} has nulls, to which its distribution gives no probability.",
-                "Fill or drop them first, or use an empirical reference, where a null is an atom.",
-            )
+def refuse_infinities(name: str, reference: Table) -> None:
+    """Of rows that a distribution is read from; in rows that are released they are clipped."""
+    array = reference.array(name)
+    if pt.is_floating(array.type) and pc.any(pc.is_inf(array)).as_py():
+        raise InputError(
+            f"column {name!r} holds infinite values in the reference rows, which are finite numbers and nulls.",
+            "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",
+        )
+
+
+def _refuse_nulls(name: str, cells: ColumnValues) -> None:
+    """A distribution of scipy.stats gives nulls no probability, so its parameters are not estimated from them."""
+    if cells.kinds_missing:
+        raise InputError(
+            f"column {name!r} has nulls in the reference rows, to which its distribution gives no probability.",
+            "Fill or drop them first, or use an empirical reference, where a null is an atom.",
+        )
 
 
 def _of_distribution(column: Column, kind: Kind) -> FittedColumn:
@@ -214,7 +227,7 @@ def with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
         return kind
     try:
         return replace(kind, levels=tuple(labels.drop_null().to_pylist()))
-    except SchemaError:  # no label, or values that no schema holds: intervals, dates
+    except (SchemaError, OverflowError, ValueError):  # no label, or values that no schema holds: intervals, dates
         return kind
 
 

@@ -21,6 +21,7 @@ from dipriv._base.arrays import Mask
 from dipriv._base.columns import NULL, PRESENT, ColumnValues, NumericColumn, Storage, cast
 from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
+from dipriv._tables.any_values import array_of_any, valid_text
 from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of, value_range
 from dipriv.errors import InputError, SchemaError
 
@@ -77,9 +78,6 @@ class Table:
     _arrays: dict[str, tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]] = field(
         repr=False, default_factory=dict
     )
-
-    clips_infinities: bool = False
-    """Whether infinities are clipped to the largest finite value instead of refused."""
     _numbers: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
     _cells: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
 
@@ -107,20 +105,50 @@ class Table:
     def all_cells(self, name: str, labels: pa.Array | None = None) -> ColumnValues:
         """The same for all rows of the native table, selected or not."""
         if labels is not None:
-            return cells_from_arrow(name, self._raw(name)[0], labels)
+            return cells_from_arrow(self._raw(name)[0], labels)
         if name not in self._numbers:
             self._numbers[name] = self._read_numbers(name)
         return self._numbers[name]
 
     def _read_numbers(self, name: str) -> ColumnValues:
-        cells = cells_from_arrow(name, self._raw(name)[0], None, self.clips_infinities)
+        cells = cells_from_arrow(self._raw(name)[0], None)
         if self._nan_is_null(name) and cells.missing is not None:
             return ColumnValues(cells.values, np.where(cells.missing == PRESENT, cells.missing, NULL).astype(np.uint8))
         return cells
 
-    def clip_infinities(self) -> Table:
-        """The same table with infinities clipped to the largest finite value, so that no error discloses them."""
-        return replace(self, clips_infinities=True, _numbers={}, _cells={})
+    def with_types(self, types: Mapping[str, pa.DataType]) -> Table:
+        """The same rows where columns that have no type of their own have these: objects of pandas, nothing but nulls.
+
+        What cannot be converted is null: an error would depend on a cell.
+        """
+        typeless = [name for name in types if name in self.names and self._is_typeless(name)]
+        if not typeless:
+            return self
+        arrays = {
+            name: array_of_any(list(self._native_column(name)), types[name])
+            if self.backend == "pandas"
+            else array_of_any([None] * len(self.native), types[name])
+            for name in typeless
+        }
+        native = self.native
+        if self.backend == "pyarrow":
+            for name, array in arrays.items():
+                native = native.set_column(self.names.index(name), name, array)
+        elif self.backend == "polars":
+            import polars as pl
+
+            native = native.with_columns(pl.Series(name, pl.from_arrow(array)) for name, array in arrays.items())
+        kept = {name: raw for name, raw in self._arrays.items() if name not in arrays}
+        found = kept | {name: (array, None, None) for name, array in arrays.items()}
+        return replace(self, native=native, _arrays=found, _numbers={}, _cells={})
+
+    def _is_typeless(self, name: str) -> bool:
+        column = self._native_column(name)
+        if self.backend == "pandas":
+            return bool(column.dtype == object)
+        return (self.backend == "polars" and str(column.dtype) == "Null") or (
+            self.backend == "pyarrow" and pa.types.is_null(column.type)
+        )
 
     def take(self, rows: Mask) -> Table:
         """The rows of a whole table where the mask is true."""
@@ -151,7 +179,10 @@ class Table:
 
     def selected_rows(self) -> pa.Table:
         """The selected rows of an Arrow table, unchanged."""
-        return self.native if self.selected is None else self.native.filter(pa.array(self.selected))
+        if self.selected is None:
+            return self.native
+        columns = [_filter(column, "pyarrow", self.selected) for column in self.native.columns]
+        return pa.Table.from_arrays(columns, schema=self.native.schema)
 
     def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
         """A native table of these float64 columns, all of this table's, with its names and its index."""
@@ -200,6 +231,13 @@ class Table:
         some = column if self.selected is None else _filter(column, self.backend, self.selected)
         if self.backend == "pyarrow" and pa.types.is_dictionary(column.type):
             return pa.chunked_array([_without_unused_labels(_one_chunk(some))], column.type)
+        if self.backend == "pandas" and some.dtype == "category":
+            return some.cat.remove_unused_categories()
+        if self.backend == "polars" and _is_enum(some.dtype):
+            import polars as pl
+
+            met = set(some.unique().to_list())
+            return some.cast(pl.Enum([label for label in some.dtype.categories.to_list() if label in met]))
         return some
 
     def _nullable(self, name: str) -> bool:
@@ -293,7 +331,7 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
         return pa.DictionaryArray.from_arrays(indices, labels, ordered=series.dtype.ordered), labels, values
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "f":
         return _arrow(name, str(series.dtype), lambda: pa.array(series.to_numpy(), from_pandas=False)), None, None
-    array = _arrow(name, str(series.dtype), lambda: pa.Array.from_pandas(series))
+    array = _arrow(name, str(series.dtype), lambda: _from_pandas(series))
     if series.dtype == object and not _is_plain(array.type):
         # the type of such columns, digits after the point included, would be read from the cells
         raise SchemaError(
@@ -302,6 +340,13 @@ def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tup
             "pass it through (keep=[...], --keep).",
         )
     return array, None, None
+
+
+def _from_pandas(series: Any) -> Any:
+    try:
+        return pa.Array.from_pandas(series)
+    except UnicodeEncodeError:  # one cell's lone surrogate must not decide whether the table is released
+        return pa.Array.from_pandas(series.astype(object).map(valid_text))
 
 
 def _is_plain(arrow_type: pa.DataType) -> bool:
@@ -319,7 +364,7 @@ def _is_plain(arrow_type: pa.DataType) -> bool:
 def _labels(values: tuple[Any, ...]) -> pa.Array:
     """Categories as Arrow labels; written out where Arrow has no type for them (intervals, tuples)."""
     try:
-        return pa.array(values)
+        return pa.array([valid_text(value) for value in values])
     except (pa.ArrowException, OverflowError):
         return pa.array([repr(value) for value in values])
 
@@ -405,9 +450,13 @@ def _pandas_frame(index: Any, labels: Any, parts: Mapping[str, Any], names: Sequ
 
 
 def _index(index: Any, selected: Mask | None) -> Any:
-    """The selected part of an index; one that counts rows is counted, not written out first."""
+    """The selected part of an index, without labels that only other rows have; row numbers are not written out."""
     import pandas as pd
 
+    if isinstance(index, pd.MultiIndex):
+        return (index if selected is None else index[selected]).remove_unused_levels()
+    if isinstance(index, pd.CategoricalIndex):
+        return (index if selected is None else index[selected]).remove_unused_categories()
     if selected is None:
         return index
     if isinstance(index, pd.RangeIndex):

@@ -37,7 +37,7 @@ def count_values(table: Table, names: Sequence[str]) -> dict[str, ValueCounts]:
     """The counts of some columns in a table's selected rows, in no particular order.
 
     Labels are counted as they are, other cells as the numbers that `Table.cells` gives: times as ticks, infinities
-    clipped if the table clips them, -0.0 as 0.0.
+    clipped, -0.0 as 0.0.
     """
     return {name: _of_column(table, name) for name in names}
 

@@ -87,7 +87,7 @@ class Space:
                 f"the release has {released.num_rows * released.num_columns:,} cells; attacks take {MAX_CELLS:,}.",
                 "Audit a random sample of the rows.",
             )
-        table = tables.read(released).clip_infinities()
+        table = tables.read(released)
         axes = tuple(Axis.of(table, name) for name in table.names)
         return cls(axes, np.stack([axis.place(table) for axis in axes]))
 
@@ -95,7 +95,7 @@ class Space:
         """(columns, rows) of any table with the same columns."""
         if rows.num_rows == 0:
             return np.empty((len(self.axes), 0), dtype=np.int32)
-        table = tables.read(rows).clip_infinities()
+        table = tables.read(rows)
         return np.stack([axis.place(table) for axis in self.axes])
 
     def nearest(

@@ -115,7 +115,7 @@ def records_of(fitted: FittedMechanism, bits: Bits) -> Records:
     """Rows whose outputs may differ the most: corners of U decoded to cells, ends of types, rare cells."""
     high = _high_ranks(len(fitted.order), bits)
     corners, words = _corners(fitted, high)
-    special = [_special_cells(column, fitted.nulls_have_mass) for column in fitted.columns]
+    special = [_special_cells(column) for column in fitted.columns]
     rows: list[list[tuple[str, Any, int]]] = []
     if len(special) == 1:
         rows += [[one] for one in special[0]]
@@ -276,7 +276,7 @@ def _corners(fitted: FittedMechanism, high: NDArray[np.bool_]) -> tuple[list[Col
     return decode([column.codec for column in fitted.columns], v), words
 
 
-def _special_cells(column: FittedColumn, nulls: bool) -> list[tuple[str, Any, int]]:
+def _special_cells(column: FittedColumn) -> list[tuple[str, Any, int]]:
     """(words, number, kind of missing): the ends of the type first, then levels, atoms and missing cells."""
     codec, storage = column.codec, column.facts.storage
     inner = getattr(codec, "inner", codec)
@@ -298,7 +298,7 @@ def _special_cells(column: FittedColumn, nulls: bool) -> list[tuple[str, Any, in
     found += [("a level", levels[place], PRESENT) for place in picked]
     if isinstance(inner, RealCodec):
         found += [("an atom", atom / inner.scale, PRESENT) for atom in inner.line.atoms[:MAX_LEVELS]]
-    if nulls and column.facts.nullable:
+    if column.facts.nullable:
         found.append(("null", 0, NULL))
         if pt.is_floating(column.facts.arrow_type):
             found.append(("not a number", 0, NAN))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,7 @@ class LatticeCodec:
     origin: int = field(repr=False, default=0)
 
     dims = 1
+    missing: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self) -> None:
         require(is_step(self.whole, self.per_unit, self.dtype), self, "the step is one of its type")

@@ -17,7 +17,7 @@ class Codec(Protocol):
     If Z follows F, then V = encode(Z) has a continuous distribution function, and decode(encode(Z)) = Z
     on the support. A value outside the support is placed by its order among the supported ones, and a missing
     cell that the codec has no atom for at the line's low end: encode is total, so that it never raises an error
-    about a private cell.
+    about a private cell. (`mechanism.fill_missing` leaves none of these in rows that are released.)
 
     A codec is a frozen dataclass that checks its invariants when it is built; `@serializable(Codec)` lets it stand in
     an exported reference.
@@ -36,6 +36,11 @@ class Codec(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the values that `decode` gives."""
+        ...
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The kinds of missing cells that have an atom."""
         ...
 
     def encode(self, cells: ColumnValues, draws: Draws) -> FloatArray:

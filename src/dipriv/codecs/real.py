@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class RealCodec:
     scale: float = 1.0
 
     dims = 1
+    missing: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self) -> None:
         require(self.low < self.high and self.floor < math.inf, self, "the bounds are in order")

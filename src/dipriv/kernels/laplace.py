@@ -3,6 +3,9 @@
 A column's u is put on the lattice 2^-K {0..2^K} and gets discrete Laplace noise of an integer scale t >= 2^K/ε_l. Two
 rows differ by at most 2^K lattice steps, so the probabilities of any noisy integer differ by a factor of at most
 exp(2^K/t) <= exp(ε_l): a fact about integers that no rounding can change. Floating point starts after the noise.
+
+Noise beyond ±2^62 is drawn as ±2^62. Here that is post-processing: a noisy integer x with |x| >= 2^62 - 2^K has
+G(x 2^-K) or 1 - G(x 2^-K) below exp(-(2^62 - 2^K)/t)/2 < 2^-53, as t <= 2^56, and is released as that end of [0, 1].
 """
 
 from __future__ import annotations

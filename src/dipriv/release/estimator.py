@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dipriv._random.bits import Seed, source
 from dipriv._random.streams import Stream
 from dipriv._tables import frames
+from dipriv._tables.any_values import array_of_any
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError
 from dipriv.references.protocol import LabelPolicy
@@ -139,6 +141,9 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Release the rows `X`: same library, dtypes, row order and index.
 
+        Every row is released: nulls, infinities and values out of range have a place, and objects that cannot be
+        converted to their column's type are missing values.
+
         Parameters
         ----------
         X : rows with the columns that `fit` saw.
@@ -154,13 +159,14 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         BudgetError : the ledger's budget does not allow another transform.
         """
         check_is_fitted(self, "mechanism_")
-        table = as_table(X)
+        table = as_table(_numbers_of_objects(X))
         if table.backend == "numpy" and len(table.names) != self.n_features_in_:
             raise InputError(
                 f"X has {len(table.names)} features, but DIP is expecting {self.n_features_in_} features as input.",
                 "Pass the columns of fit; feature_names_in_ lists them.",
             )
         check_names(self._keep, table.names, "keep")
+        table = self.mechanism_.typed(table)
         self.mechanism_.check(table)
         if table.names != tuple(self.feature_names_in_):
             raise InputError(
@@ -326,6 +332,14 @@ def as_table(X: Any) -> Table:
     if isinstance(X, list) or (hasattr(X, "__array__") and not is_frame):
         X = _as_numbers(np.asarray(X))
     return frames.read(X)
+
+
+def _numbers_of_objects(X: Any) -> Any:
+    """An array of objects as numbers, NaN for what is no number; all else as it is."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "O":
+        return X
+    numbers = array_of_any(X.ravel().tolist(), pa.float64()).to_numpy(zero_copy_only=False)
+    return np.asarray(numbers).reshape(X.shape)
 
 
 def _as_numbers(array: np.ndarray) -> np.ndarray:

@@ -24,7 +24,6 @@ from dipriv._tables.fitted_columns import (
     FittedColumn,
     fit_columns,
     label_of_others,
-    refuse_nulls,
     with_levels,
 )
 from dipriv._tables.frames import Column, Table, check_names, read
@@ -32,7 +31,7 @@ from dipriv.codecs import Codec
 from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError, InternalError, ReferenceDataError
 from dipriv.kernels import Kernel, KernelSpec
-from dipriv.mechanism import Chain, Mechanism, compose, encode
+from dipriv.mechanism import Chain, Mechanism, compose, encode, fill_missing
 from dipriv.references import (
     FittableSpec,
     LearnableSpec,
@@ -56,12 +55,9 @@ class FittedMechanism:
     reference: Any = field(repr=False)
     kernel: Kernel = field(repr=False)
     order: tuple[int, ...] = field(repr=False)
-    nulls_have_mass: bool = True
     by: str | None = None
     groups: pa.Array | None = field(repr=False, default=None)
     declared: tuple[str, ...] = ()
-    clips_infinities: bool = False
-    """Whether infinities are clipped to the largest finite value: an error would disclose a protected row."""
 
     def __post_init__(self) -> None:
         width = sum(column.codec.dims for column in self.columns)
@@ -89,12 +85,13 @@ class FittedMechanism:
     def release(
         self, table: Table, keep: Sequence[str], bits: Bits, first: int = 0, progress: Progress = no_progress
     ) -> Any:
-        """Release every row of the table, in its own library and dtypes; `first` is the first row's number."""
-        table = table.clip_infinities() if self.clips_infinities else table
+        """Release every row of the table, in its own library and dtypes; `first` is the first row's number.
+
+        Total: columns and their types may be refused, by facts that are public, but no cell.
+        """
+        table = self.typed(table)
         self.check(table)
         cells = [column.all_cells(table) for column in self.columns]
-        if not self.nulls_have_mass:
-            refuse_nulls(list(zip(self.names, cells, strict=True)))
         groups = self._groups_of(table)
 
         def privatize(rows: slice, number: int) -> list[ColumnValues]:
@@ -102,9 +99,13 @@ class FittedMechanism:
             here = [column.take(rows) for column in cells]
             if table.selected is not None:
                 here = [column.take(table.selected[rows]) for column in here]
+            reference = self.reference
+            if groups is not None:
+                reference = reference.at(groups[number : number + len(here[0])])
+            draws = Draws(bits.child(Stream.MISSING), first + number, len(here[0]))
+            here = fill_missing(here, self._codecs, reference, self.order, draws)
             if groups is None:
                 return self.mechanism.privatize(here, bits, first + number)
-            reference = self.reference.at(groups[number : number + len(here[0])])
             return Chain(self._codecs, reference, self.kernel, self.order).privatize(here, bits, first + number)
 
         released = in_chunks(privatize, len(cells[0]), table.selected, len(self.order), progress)
@@ -120,6 +121,10 @@ class FittedMechanism:
             if batch.num_rows:
                 yield from self.release(read(batch), keep, bits, first=first).to_batches()
                 first += batch.num_rows
+
+    def typed(self, table: Table) -> Table:
+        """The table where columns whose type would follow from their cells have that of the reference."""
+        return table.with_types({column.name: column.facts.arrow_type for column in self.columns})
 
     def check(self, table: Table) -> None:
         """The table must have the columns that the reference has, with the same types."""
@@ -190,9 +195,7 @@ class FitPlan:
         )
         coordinates = coordinates_of(columns, learned.reference, learned.order)
         kernel = self._kernel.build(self.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
-        return FittedMechanism(
-            columns, learned.reference, kernel, learned.order, declared=self.declared, clips_infinities=True
-        )
+        return FittedMechanism(columns, learned.reference, kernel, learned.order, declared=self.declared)
 
 
 def plan_fit(
@@ -311,7 +314,7 @@ def fit(
         codes = group_codes(reference.array(by), groups)
     fitted = spec.fit(ReferenceRows(v, lower, chained, codes, counts))
     noise = kernel.build(epsilon, chained, coordinates_of(columns, fitted, order))
-    return FittedMechanism(tuple(columns), fitted, noise, order, not determined, by, groups, tuple(schema))
+    return FittedMechanism(tuple(columns), fitted, noise, order, by, groups, tuple(schema))
 
 
 def coordinates_of(

@@ -2,6 +2,11 @@
 
 The same mechanism, row by row, with noise drawn where the record is: ε-local differential privacy (Definition S1). A
 file may come from anybody: every mechanism that is loaded keeps the ε that it states; any other file is refused.
+
+The guarantee is about any two records, and "no answer" would be an output, too. So every record has an answer: a value
+that the column's type does not have is rounded or saturated (`any_values`), what cannot be converted is a missing cell,
+and a missing cell that the reference has no atom for is a draw from the reference (`mechanism.fill_missing`). Which
+columns there are is public: records with others are refused.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from dipriv._base.atomic_write import write_atomic
 from dipriv._base.registry import implementations
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
+from dipriv._tables.any_values import array_of_any
 from dipriv._tables.fitted_columns import FittedColumn
 from dipriv.errors import DiprivError, InputError
 from dipriv.guarantee.guarantee import (
@@ -32,16 +38,16 @@ from dipriv.references._models.independent import Independent
 from dipriv.references.protocol import PortableReference
 from dipriv.release.fitting import FittedMechanism
 
-FORMAT = 3
-_READ_FORMATS = (2, 3)
+FORMAT = 4
+_READ_FORMATS = (2, 3, 4)
+_FORMER_FIELDS = ("nulls_have_mass", "holds_infinities", "clips_infinities")
+"""In formats 2 and 3: which cells were refused. None is."""
 _TYPES: dict[str, type] = {
     "columns": tuple,
     "reference": PortableReference,
     "kernel": Kernel,
     "order": tuple,
-    "nulls_have_mass": bool,
     "declared": tuple,
-    "clips_infinities": bool,
     "guarantee": Guarantee,
 }
 
@@ -65,7 +71,10 @@ class LocalReference:
 
         Parameters
         ----------
-        record : {column: value} for all columns of the reference; or a table as `dipriv.privatize` takes it.
+        record : {column: value} for columns of the reference; or a table as `dipriv.privatize` takes it. Every value
+            has an answer: numbers and times beyond the column's type are its ends, what is no number, time, truth value
+            or text, as the column asks for, is a missing value, and so is a column that is left out. Missing values are
+            released as draws from the reference where it has no missing values itself.
 
         Returns
         -------
@@ -73,7 +82,8 @@ class LocalReference:
 
         Raises
         ------
-        InputError, ReferenceDataError : the columns or their types are not those of the reference.
+        InputError, ReferenceDataError : a column is not one of the reference, or a table lacks a column or has one of
+            another type. No value is refused.
         """
         bits = source(self.seed)
         if not isinstance(record, dict):
@@ -84,24 +94,13 @@ class LocalReference:
 
     def _table(self, record: dict[str, Any]) -> pa.Table:
         names = self.fitted.names
-        if set(record) != set(names):
+        if others := set(record) - set(names):
             raise InputError(
-                f"the record has {len(set(record) & set(names))} of the {len(names)} columns of the reference and "
-                f"{len(set(record) - set(names))} others.",
-                f"Give exactly these: {', '.join(map(repr, names))}.",
+                f"the record has {len(others)} columns that the reference does not have.",
+                f"Give none but these: {', '.join(map(repr, names))}.",
             )
-        arrays = []
-        for column in self.fitted.columns:
-            value_type = column.facts.arrow_type
-            if pa.types.is_dictionary(value_type):
-                value_type = value_type.value_type
-            try:
-                arrays.append(pa.array([record[column.name]], value_type))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-                raise InputError(
-                    f"the record's {column.name!r} cannot be taken as {column.facts.storage.label}.",
-                    "Correct its type.",
-                ) from None
+        columns = self.fitted.columns
+        arrays = [array_of_any([record.get(column.name)], column.facts.arrow_type) for column in columns]
         return pa.Table.from_arrays(arrays, names=list(names))
 
 
@@ -113,9 +112,7 @@ def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> Non
         "reference": fitted.reference,
         "kernel": fitted.kernel,
         "order": fitted.order,
-        "nulls_have_mass": fitted.nulls_have_mass,
         "declared": fitted.declared,
-        "clips_infinities": fitted.clips_infinities,
         "guarantee": guarantee,
     }
     write_atomic(Path(path), state.dump(content))
@@ -156,11 +153,11 @@ def read(data: bytes, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> L
     try:
         if (written := content.pop("format")) not in _READ_FORMATS or type(written) is not int:
             raise InputError(
-                f"the file has format {written!r:.20}, and this version of dipriv reads 2 and {FORMAT}.",
+                f"the file has format {written!r:.20}, and this version of dipriv reads 2 to {FORMAT}.",
                 "Export it again, with the same version of dipriv.",
             )
-        if written == 2 and "holds_infinities" in content:
-            content["clips_infinities"] = content.pop("holds_infinities")
+        if written < FORMAT:
+            content = {name: part for name, part in content.items() if name not in _FORMER_FIELDS}
         if content.keys() != _TYPES.keys() or not all(_is_a(content[name], of) for name, of in _TYPES.items()):
             raise _not_ours()
         guarantee = replace(content.pop("guarantee"), secure_randomness=seed is None)

@@ -126,7 +126,7 @@ def prepare(
             names,
             tuple(options.keep),
             options.keys,
-            clip_infinities=spec.source == "private",
+            counted=spec.source == "private",
             fingerprint=fingerprint_request(ledger),
             labels_of=_undeclared(names, declared) if _learns_from_all(options) else (),
             progress=progress,

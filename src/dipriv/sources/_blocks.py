@@ -67,7 +67,10 @@ def _coded(array: pa.Array) -> tuple[list[Any], NDArray[np.int32]]:
     plain = array.dictionary_decode()
     plain = plain.cast(pa.large_string()) if pa.types.is_string_view(plain.type) else plain
     coded = plain.dictionary_encode()
-    return coded.dictionary.to_pylist(), coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    labels = coded.dictionary
+    if pt.is_temporal(labels.type):  # Python has no dates before the year 1 or after 9999
+        labels = labels.view(pa.int32() if labels.type.bit_width == 32 else pa.int64())
+    return labels.to_pylist(), coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def cut(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:

@@ -30,8 +30,7 @@ class CountableRows(Protocol):
     """Rows that only sums are asked of. How many they are is public.
 
     A pass is one call with a counter, a pure function of some rows that can be pickled, so it can run where the rows
-    are. Noise is added afterwards, by the caller. Infinities are clipped in every table that a counter is given
-    (`Table.clip_infinities`): no row may raise an error.
+    are. Noise is added afterwards, by the caller. No row may raise an error.
     """
 
     @property
@@ -103,8 +102,8 @@ class Scan:
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     """Columns that decide which rows are selected: the privacy unit, the key of a split."""
-    clip_infinities: bool = True
-    """Clip infinities to the largest finite numbers; raising would leak information about a protected row."""
+    counted: bool = True
+    """Whether a private reference is learned from the rows, in many passes."""
     fingerprint: FingerprintRequest | None = None
     labels_of: tuple[str, ...] = ()
     """Columns whose labels will be counted, if they are text: one pass less where that is done in this one."""

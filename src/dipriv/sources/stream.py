@@ -105,7 +105,7 @@ def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
         if seen is not None:
             for batch in block.to_batches():
                 seen.update(batch)
-        table = _as_table(block.select([name for name in every if name in used]), request.clip_infinities)
+        table = frames.read(block.select([name for name in every if name in used]))
         digests.append(block_digest(table, request.verified, key))
         texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
         running.add(count_values(table, texts))
@@ -150,7 +150,7 @@ class StreamedRows:
         """Each block with the number of its first row; an error instead of a block that is not what it was."""
         position = 0
         for number, block in enumerate(_blocks(self.batches, self.names)):
-            table = _as_table(block, self.request.clip_infinities)
+            table = frames.read(block)
             known = self.digests[number] if number < len(self.digests) else None
             if block_digest(table, self.request.verified, self.key) != known:
                 raise self._changed(f"rows from number {position} on are not those of the first reading")
@@ -195,7 +195,7 @@ class StreamedRows:
         parts = []
         for position, table in self.tables("gathering the hold-out"):
             rows = selection.reference_rows(table, position)
-            parts.append(table.native if rows is None else table.native.filter(pa.array(rows)))
+            parts.append(table.native if rows is None else table.take(rows).selected_rows())
         return frames.read(pa.concat_tables(parts))
 
     def release(self, job: ReleaseJob) -> ReleasedBatches:
@@ -298,11 +298,6 @@ def _blocks(rows: Batches, names: Sequence[str]) -> Iterator[pa.Table]:
     """Cut by the number of all columns of the source, so that every pass has the same blocks."""
     size = max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // len(rows.schema)))
     return cut(rows.batches(names), size)
-
-
-def _as_table(block: pa.Table, clip_infinities: bool) -> Table:
-    table = frames.read(block)
-    return table.clip_infinities() if clip_infinities else table
 
 
 def open_file(file: File) -> StreamSource:

@@ -91,7 +91,7 @@ def plan_of(table: pa.Table, kind: NoiseKind, epsilon: float) -> MarkovPlan:
 def learned(table: pa.Table, plan: MarkovPlan, given: Transcript | None = None, seed: int = 1) -> Transcript:
     """Learn from the table, with the outcomes of another run's measurements if there is one."""
     transcript = Transcript()
-    whole = tables.read(table).clip_infinities()
+    whole = tables.read(table)
     columns = [whole.column(name) for name in whole.names]
     labels = {column.name: label_of_others(column) for column in columns if column.storage.family == "label"}
     values = WatchedValues(CountedTables(whole.rows, lambda: [whole]), columns, labels, transcript=transcript)

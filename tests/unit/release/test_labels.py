@@ -216,7 +216,7 @@ def test_a_dictionary_that_is_full_has_room_for_others() -> None:
 
 
 def values_of(frame: Any, names: Sequence[str]) -> TableValues:
-    table = frames.read(frame).clip_infinities()
+    table = frames.read(frame)
     columns = [table.column(name) for name in names]
     others = {
         column.name: pa.array([OTHER], pa.large_string()) for column in columns if column.storage.family == "label"
@@ -240,7 +240,7 @@ def test_frequencies_have_labels_by_position_and_numbers_as_their_cells() -> Non
     assert (found["pay"].counts.tolist(), found["pay"].others) == ([2, 1, 1], 0)
     assert (found["day"].values.tolist(), found["day"].counts.tolist()) == ([0, 1, 7], [1, 2, 2])
     for name in ("pay", "day"):
-        cells = frames.read(table).clip_infinities().cells(name).values
+        cells = frames.read(table).cells(name).values
         assert found[name].values.dtype == cells.dtype
     assert rows.frequencies([]) == {}
     assert "a" not in repr(Frequencies(np.array(["a"]), np.array([1]))).replace("Frequencies", "").replace("others", "")
@@ -268,7 +268,7 @@ def test_a_label_that_is_not_kept_has_the_state_of_others_in_every_codec(labels:
     listed = pa.array(labels, pa.string())
     place = place_of_others(listed)
     for array in (pa.array(["x", "b", "y"]), pa.array(["x", "b", "y"]).dictionary_encode()):
-        cells = cells_from_arrow("city", array, listed)
+        cells = cells_from_arrow(array, listed)
         assert cells.values.tolist() == [place, 2, place]
         levels = np.arange(3, dtype=np.int32)
         for codec in (LevelsCodec(levels), RankedLevelsCodec(levels, np.array([2, 0, 1]))):
@@ -278,7 +278,7 @@ def test_a_label_that_is_not_kept_has_the_state_of_others_in_every_codec(labels:
             assert np.all((own < inside) & (inside <= own + 1))
             assert len({*inside}) == 2  # spread over the interval, not at its end
             assert codec.decode(codec.encode(cells, Draws(bits(3), 0, 3))).values.tolist() == [place, 2, place]
-    without = cells_from_arrow("city", pa.array(["x"]), pa.array(["a", "b"]))
+    without = cells_from_arrow(pa.array(["x"]), pa.array(["a", "b"]))
     assert without.values.tolist() == [-1]  # control: no label stands for others
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,12 +117,28 @@ def test_references_with_private_rows_refuse_to_be_exported(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("record", [{}, {"age": 3}, RECORD | {"extra": 1}, RECORD | {"age": "many"}])
-def test_records_that_do_not_fit_are_refused(tmp_path: Path, record: dict[str, object]) -> None:
+def test_a_record_with_other_columns_is_refused(tmp_path: Path) -> None:
     local = exported(tmp_path, public=PUBLIC)
-    with pytest.raises(dipriv.InputError) as caught:
-        local.privatize(record)
+    with pytest.raises(dipriv.InputError, match="1 columns that the reference does not have") as caught:
+        local.privatize(RECORD | {"many": 1})
     assert "many" not in str(caught.value)
+
+
+@pytest.mark.parametrize("record", [{}, {"age": 3}, RECORD | {"age": "many"}], ids=["none", "some", "text"])
+def test_what_a_record_lacks_is_missing(tmp_path: Path, record: dict[str, object]) -> None:
+    released = exported(tmp_path, public=PUBLIC).privatize(record)
+    assert released.keys() == RECORD.keys()
+    assert [name for name, value in released.items() if value is None] in ([], ["city"])
+
+
+@pytest.mark.parametrize(
+    "library", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist], ids=["pandas", "polars", "arrow"]
+)
+def test_a_table_of_nothing_but_nulls_has_the_types_of_the_reference(tmp_path: Path, library: Any) -> None:
+    local = exported(tmp_path, PUBLIC[["age", "city"]], public=PUBLIC)
+    released = local.privatize(library([{"age": None, "city": None}] * 3))
+    assert released.shape == (3, 2)
+    assert all(18 <= int(str(age)) < 90 for age in released["age"])
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b'{"format": 1}', b"\x80\x04pickle"])

@@ -498,7 +498,7 @@ def facts_of(found: LearnedNetwork) -> Facts:
 
 
 def learned_facts(frame: pd.DataFrame, seed: int, plan: Plan) -> list[Facts]:
-    table = tables.read(frame).clip_infinities()
+    table = tables.read(frame)
     rows = TableValues(CountedTables(table.rows, lambda: [table]))
     domains = plan(table)
     shares = divide(domains, table.rows, Fraction(1, 2), Fraction(0))

@@ -147,7 +147,7 @@ def classes_of_cells(space: Space, points: Points) -> Classes:
 
 def classes_of_ranks(fitted: FittedMechanism, rows: pa.Table, seed: int) -> Classes:
     """Eighths of the ranks under the reference, where the mechanism adds its noise."""
-    table = tables.read(rows).clip_infinities()
+    table = tables.read(rows)
     cells = [column.cells(table) for column in fitted.columns]
     codecs = [column.codec for column in fitted.columns]
     classes = []

@@ -149,13 +149,13 @@ class SparkRows:
         from pyspark import StorageLevel
         from pyspark.sql import functions
 
-        packed = request.clip_infinities  # for private references
+        packed = request.counted
         marker = next(name for name in _names() if name not in {column.lower() for column in frame.columns})
         marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
         some = marked.select(*map(quoted, (*request.verified, marker)))
         key = os.urandom(32)
         ledger_key = None if request.fingerprint is None else request.fingerprint.key
-        reading = FirstPass(marker, request.verified, key, ledger_key, request.clip_infinities, packed)
+        reading = FirstPass(marker, request.verified, key, ledger_key, packed)
         made, shared = mapped(some, reading, FirstPass.schema)
         packs = made.rdd.map(tuple)
         with ExitStack() as forget:
@@ -164,7 +164,7 @@ class SparkRows:
                 forget.callback(packs.persist(StorageLevel.DISK_ONLY).unpersist)
             with worker_errors():
                 found = sorted(packs.map(_without_data).collect())
-            layout = Layout(marker, request.verified, key, request.clip_infinities, _parts(found))
+            layout = Layout(marker, request.verified, key, _parts(found))
             fingerprint = None if ledger_key is None else TableFingerprint(_fingerprint(found, ledger_key))
             return cls(marked, empty, layout, packs, fingerprint, forget.pop_all() if packed else ExitStack())
 

@@ -60,7 +60,6 @@ class Layout:
     marker: str
     verified: tuple[str, ...]
     key: bytes = field(repr=False)
-    clip_infinities: bool
     parts: Mapping[int, Part] = field(repr=False)
 
     @property
@@ -73,7 +72,7 @@ class Layout:
         for mark, block in _blocks(batches, self.marker):
             part = self.parts.get(mark, part)
             place = done // BLOCK_ROWS * DIGEST_BYTES
-            table = _as_table(block, self.clip_infinities)
+            table = _as_table(block)
             if block_digest(table, self.verified, self.key) != part.digests[place : place + DIGEST_BYTES]:
                 raise _changed(f"rows from number {part.first + done} on are not those of the first reading")
             yield mark, part.first + done, table
@@ -94,14 +93,13 @@ class FirstPass:
     verified: tuple[str, ...]
     key: bytes = field(repr=False)
     ledger_key: bytes | None = field(repr=False)
-    clip_infinities: bool
     packed: bool
     schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
 
     def __call__(self, batches: Batches) -> Batches:
         for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
             some = block.select(list(self.verified))
-            digest = block_digest(_as_table(some, self.clip_infinities), self.verified, self.key)
+            digest = block_digest(_as_table(some), self.verified, self.key)
             fingerprint = b""
             if self.ledger_key is not None:
                 fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.ledger_key)
@@ -159,7 +157,7 @@ class Packed:
             if self.split is not None:
                 block = block.filter(pa.array(self.split.held_out(frames.read(block), first)))
             if block.num_rows:
-                yield _as_table(block, clip_infinities=True)
+                yield _as_table(block)
 
 
 def sums_of(packed: Packed, count: Counter, cores: int, packs: Iterable[Pack]) -> Iterator[tuple[int, list[Counts]]]:
@@ -265,9 +263,8 @@ def _blocks(batches: Iterable[pa.RecordBatch], marker: str) -> Iterator[tuple[in
         yield first, block.drop_columns([marker])
 
 
-def _as_table(block: pa.Table, clip_infinities: bool) -> Table:
-    table = frames.read(block.combine_chunks())
-    return table.clip_infinities() if clip_infinities else table
+def _as_table(block: pa.Table) -> Table:
+    return frames.read(block.combine_chunks())
 
 
 def _to_bytes(block: pa.Table) -> bytes:

@@ -40,7 +40,7 @@ def estimates(
     labels: dict[str, list[str]] | None = None,
 ) -> dict[str, ColumnEstimate]:
     """As a release learns columns, with all of ε for the reference."""
-    table = tables.read(frame).clip_infinities()
+    table = tables.read(frame)
     kinds, listed = declared or {}, {name: pa.array(found) for name, found in (labels or {}).items()}
     columns = [table.column(name) for name in table.names]
     domains = [

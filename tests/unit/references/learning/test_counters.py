@@ -77,7 +77,7 @@ class FarRows:
         return frequent(running.total(), at_least)
 
     def _tables(self) -> list[Table]:
-        return [tables.read(piece).clip_infinities() for piece in reversed(self.pieces)]
+        return [tables.read(piece) for piece in reversed(self.pieces)]
 
 
 def in_odd_pieces(table: pa.Table) -> FarRows:

@@ -47,7 +47,7 @@ def learned(
     batch: int | None = None,
 ) -> tuple[LearnedNetwork, Fraction]:
     """As a release learns with all of ε for the reference, and its budget."""
-    whole = tables.read(frame).clip_infinities()
+    whole = tables.read(frame)
     size = batch or whole.rows
     parts = [tables.read(frame[first : first + size]) for first in range(0, whole.rows, size)] if batch else [whole]
     columns = [whole.column(name) for name in whole.names]
