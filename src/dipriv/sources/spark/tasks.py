@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """Counts the rows of each block and digests it, and fingerprints it for a ledger's key. One row a block.
+    """Counts the rows of each block and digests it, and fingerprints it for a ledger. One row a block.
 
     Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
     bytes some ten times as fast as its cells.
@@ -93,7 +93,7 @@ class FirstPass:
     marker: str
     verified: tuple[str, ...]
     key: bytes = field(repr=False)
-    ledger_key: bytes | None = field(repr=False)
+    fingerprint_key: bytes | None = field(repr=False)
     clip_infinities: bool
     packed: bool
     schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
@@ -103,8 +103,8 @@ class FirstPass:
             some = block.select(list(self.verified))
             digest = block_digest(_as_table(some, self.clip_infinities), self.verified, self.key)
             fingerprint = b""
-            if self.ledger_key is not None:
-                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.ledger_key)
+            if self.fingerprint_key is not None:
+                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.fingerprint_key)
             data = _to_bytes(some) if self.packed else b""
             row = mark, place, block.num_rows, digest, fingerprint, data
             yield pa.record_batch(
