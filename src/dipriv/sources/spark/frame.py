@@ -63,7 +63,7 @@ from dipriv.sources.spark.tasks import (
     sums_of,
     values_of,
 )
-from dipriv.sources.spark.workers import check_workers
+from dipriv.sources.spark.workers import REMEDY, check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
 MAX_HELD_ROWS = 5_000_000
@@ -397,6 +397,8 @@ def worker_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if "No module named 'dipriv" in str(error):
+            raise InputError("a worker's Python cannot import dipriv.", REMEDY) from None
         found = re.search(r"dipriv\.errors\.(\w+): (.+)\n(.+)", str(error))
         kind = getattr(errors, found[1], None) if found else None
         if found is None or not (isinstance(kind, type) and issubclass(kind, DiprivError)):
