@@ -52,8 +52,8 @@ def _hashed(key: bytes, parts: Iterable[Any]) -> bytes:
 def _number_parts(table: Table, name: str) -> list[Any]:
     """The numbers, and the kind of each missing cell where there is one: null or not a number."""
     cells = table.cells(name)
-    some = cells.missing is not None and cells.missing.any()
-    return [cells.values.dtype.str.encode(), _bytes(cells.values), _bytes(cells.missing) if some else b""]
+    missing = b"" if cells.missing is None or not cells.missing.any() else _bytes(cells.missing)
+    return [cells.values.dtype.str.encode(), _bytes(cells.values), missing]
 
 
 def _label_parts(array: pa.Array) -> list[Any]:

@@ -52,7 +52,7 @@ def test_a_file_that_is_rewritten_between_passes_is_refused(name: str, when: str
     path, out = tmp_path / name, tmp_path / "out.csv"
     WRITERS[name](table(11), path)
     ledger = Ledger.open(tmp_path / "ledger.db")
-    done = []
+    done: list[str] = []
 
     def changes(what: str, rows: float, total: float | None) -> None:
         if what == when and not done:

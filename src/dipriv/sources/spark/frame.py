@@ -24,10 +24,10 @@ from __future__ import annotations
 import hmac
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate, groupby
 from math import isqrt
 from operator import itemgetter
@@ -59,6 +59,7 @@ from dipriv.sources.spark.tasks import (
     Work,
     add_up,
     add_values,
+    all_added,
     on_worker,
     sums_of,
     values_of,
@@ -262,9 +263,8 @@ class PackedRows:
                 return ((number % parts, found) for found in sums_of(packed, asked, cores, packs))
 
             made = packs.mapPartitionsWithIndex(sums)
-            if parts > 2:
-                made = workspace.shuffle(made.reduceByKey(add_up, parts))
-            rows, found = reduce(add_up, made.values().collect())
+            some = _added(made, parts, add_up, workspace) if parts > 2 else made.values()
+            rows, found = reduce(add_up, some.collect())
         self._check(rows)
         return list(found)
 
@@ -279,8 +279,8 @@ class PackedRows:
                 packed, asked = shared.value
                 return values_of(packed, asked, buckets, cores, packs)
 
-            added = workspace.shuffle(packs.mapPartitions(values).reduceByKey(add_values, buckets))
-            found = added.map(lambda part: (part[1][0], frequent(part[1][1], at_least))).collect()
+            added = _added(packs.mapPartitions(values), buckets, add_values, workspace)
+            found = added.map(lambda part: (part[0], frequent(part[1], at_least))).collect()
         rows, counts = reduce(add_values, found)
         self._check(rows)
         return frequent(counts, at_least)
@@ -295,6 +295,15 @@ class PackedRows:
         context = self.rows.packs.context
         with Workspace(context) as workspace, jobs(context), worker_errors():
             yield workspace, workspace.broadcast((Packed(self.rows.layout, self.split), thing))
+
+
+def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Workspace) -> Any:
+    """What pairs (number of the part, counts) have for each part, added up by the workers.
+
+    Not by Spark's reduceByKey, which writes what exceeds a limit of memory to files that it does not encrypt.
+    """
+    shuffled = workspace.shuffle(pairs.partitionBy(parts, int))
+    return shuffled.values().mapPartitions(partial(all_added, add))
 
 
 def _without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:

@@ -12,8 +12,9 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -193,6 +194,12 @@ def values_of(
 def add_values(one: RowsAndValues, other: RowsAndValues) -> RowsAndValues:
     """The rows and the counts of values of two parts together."""
     return one[0] + other[0], add_counts(one[1], other[1])
+
+
+def all_added(add: Callable[[Any, Any], Any], parts: Iterator[Any]) -> Iterator[Any]:
+    """All parts together, one after the other; nothing where there is none."""
+    for first in parts:
+        yield reduce(add, parts, first)
 
 
 @dataclass(frozen=True, eq=False)

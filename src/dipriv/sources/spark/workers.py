@@ -20,10 +20,11 @@ def check_workers(context: Any) -> None:
     def look(_: int) -> tuple[str | None, str | None]:
         # Spark sends a nested function as code, so that this one runs where dipriv cannot be imported
         try:
-            import dipriv.sources.spark.tasks
+            import dipriv.sources.spark.tasks  # noqa: F401
+            from dipriv._version import __version__ as installed
         except ImportError as error:
             return None, error.name
-        return dipriv.sources.spark.tasks.__version__, None
+        return installed, None
 
     asked = context.pythonExec
     try:

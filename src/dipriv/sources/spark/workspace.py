@@ -18,7 +18,7 @@ from dipriv.errors import StorageError
 
 MAX_WAIT_SECONDS = 60.0
 """How long to wait for tasks that were cancelled; Spark itself ends their Python processes after two seconds."""
-_STEP_SECONDS = 0.05
+_PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def jobs(context: Any) -> Iterator[None]:
     except BaseException:
         with suppress(Py4JNetworkError, ConnectionError):  # without its Java process, no task is left
             context.cancelJobsWithTag(tag)
-            time.sleep(4 * _STEP_SECONDS)  # Spark lists a job a moment after it started
+            time.sleep(4 * _PAUSE_SECONDS)  # Spark lists a job a moment after it started
         raise
     finally:
         with suppress(Py4JNetworkError, ConnectionError):
@@ -103,9 +103,9 @@ def _await_tasks(context: Any, tag: str) -> None:
 
     def is_running(job: int) -> bool:
         found = status.getJobInfo(job)
-        stages = [status.getStageInfo(stage) for stage in found.stageIds] if found is not None else []
-        return any(stage is not None and stage.numActiveTasks for stage in stages)
+        steps = map(status.getStageInfo, [] if found is None else found.stageIds)
+        return any(step is not None and step.numActiveTasks for step in steps)
 
     started = list(context._jsc.sc().statusTracker().getJobIdsForTag(tag))
     while any(map(is_running, started)) and time.monotonic() < end:
-        time.sleep(_STEP_SECONDS)
+        time.sleep(_PAUSE_SECONDS)
