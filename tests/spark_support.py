@@ -19,7 +19,7 @@ MAX_RESULT_BYTES = 2 << 20
 """No job may send more than that to the driver: it holds the reference, never the table."""
 
 
-def session(log: Path) -> Iterator[Any]:
+def session(log: Path, **settings: str) -> Iterator[Any]:
     """A session on two cores that tries a task four times, and writes an event log."""
     before = os.environ.get("JAVA_HOME")
     use_small_java()
@@ -33,6 +33,7 @@ def session(log: Path) -> Iterator[Any]:
             spark_eventLog_enabled="true",
             spark_eventLog_compress="false",
             spark_eventLog_dir=f"file://{log}",
+            **settings,
         )
     except InputError as reason:
         pytest.skip(f"no Spark for this test: {reason.fault}")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,5 +135,43 @@ def test_what_is_published_is_as_open_as_the_umask_says(tmp_path: Path) -> None:
     for mask, expected in ((0o022, 0o644), (0o077, 0o600)):
         with umask(mask), FileSink.at(tmp_path / f"{mask}.csv") as sink:
             sink.write(released(tmp_path))
+            parts = [mode(path) for path in tmp_path.glob(".*.part")]
             sink.commit()
         assert mode(tmp_path / f"{mask}.csv") == expected
+        assert parts == [0o600]  # while it is written
+
+
+SLOW_WRITING = """
+import time
+from pathlib import Path
+from dipriv._sinks import FileSink
+from dipriv.cli import main
+
+plain = FileSink.write
+
+def write(sink, batch):
+    plain(sink, batch)
+    Path("writing").touch()
+    time.sleep(60)
+
+FileSink.write = write
+main()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_nothing_unfinished_stays_when_a_command_is_stopped(number: int, code: int, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("a,b\n" + "1,3\n2,4\n" * 50, encoding="utf-8")
+    arguments = ["privatize", "in.csv", "-o", "out.csv", "-e", "1", "--ledger", "ledger.db", "--dataset", "people"]
+    with subprocess.Popen([sys.executable, "-c", SLOW_WRITING, *arguments], cwd=tmp_path) as process:
+        end = time.monotonic() + 100
+        while not (tmp_path / "writing").exists():
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert list(tmp_path.glob(".out.csv.*.part"))  # control
+        process.send_signal(number)
+    assert process.returncode == code
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "ledger.db", "writing"]
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert [record.state for record in ledger.records("people")] == ["failed"]

@@ -1,7 +1,7 @@
 """Atomic writes: a file appears whole or not at all, and never through a link.
 
-A file is written next to its destination under an unpredictable temporary name, flushed to disk, and renamed. A link at
-the destination is replaced; its target is not touched.
+A file is written next to its destination under an unpredictable temporary name, for its owner only, flushed to disk,
+and renamed. A link at the destination is replaced; its target is not touched.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from dipriv.errors import InputError, StorageError
 
 OWNER_ONLY, FOR_ALL = 0o600, 0o666
-"""Who may read and write a new file; the process' umask takes more away."""
+"""Who may read and write a finished file; the process' umask takes more away."""
 MAX_NAME_BYTES = 255
 """What file systems take, in bytes."""
 _ROOM = len("..0123456789abcdef.part")
@@ -35,14 +36,16 @@ def check_name(path: Path, ending: str = "") -> None:
         )
 
 
-def create(part: Path, mode: int = FOR_ALL) -> BinaryIO:
-    """Create a new file; fails if the name exists, and does not follow links."""
+def create(part: Path) -> BinaryIO:
+    """Create a new file for its owner only; fails if the name exists, and does not follow links."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    return os.fdopen(os.open(part, flags, mode), "wb")
+    return os.fdopen(os.open(part, flags, OWNER_ONLY), "wb")
 
 
-def commit_file(part: Path, path: Path, *, replace: bool = True) -> None:
-    """Flush a finished file to disk and rename it; an existing file is replaced, or an error."""
+def commit_file(part: Path, path: Path, mode: int = FOR_ALL, *, replace: bool = True) -> None:
+    """Give a finished file its mode, flush it to disk and rename it; an existing file is replaced, or an error."""
+    with suppress(PermissionError):  # a file system without modes
+        part.chmod(mode & ~_umask())
     with part.open("rb") as file:
         os.fsync(file.fileno())
     if replace:
@@ -60,9 +63,9 @@ def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
     """Write a file with this content and mode atomically, replacing an existing one."""
     part = temporary_path(path)
     try:
-        with create(part, mode) as file:
+        with create(part) as file:
             file.write(data)
-        commit_file(part, path)
+        commit_file(part, path, mode)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "it cannot be written"
         raise StorageError(f"{path.name}: {reason}.", "Check the folder and the space on the disk.") from None
@@ -73,6 +76,13 @@ def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a text file atomically."""
     write_atomic(path, text.encode("utf-8", "replace"), mode)
+
+
+def _umask() -> int:
+    """The process' umask. It is read by setting it, to one that takes more away: other threads may create files."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _rename_exclusive(part: Path, path: Path) -> None:

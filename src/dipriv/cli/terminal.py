@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -73,6 +74,24 @@ def errors_exit_with(code: int) -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             shown.add_note(note)
         fail(shown, code)
+
+
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """SIGTERM ends a command as an interrupt does, so that nothing unfinished stays on disks; the exit code is 143."""
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if received:
+            sys.exit(128 + received[0])
 
 
 def refuse_same_file(**paths: str | Path | None) -> None:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -66,33 +66,33 @@ class Plan(Generic[Data]):
         The release is committed once its rows exist: immediately for a table in memory, when they are read to the end
         or written for others. A failure on the way leaves ε spent.
         """
-        receipt = Receipt(self.guarantee)
-        with closing(self._rows):
-            if self.session is not None:
-                receipt = self.session.reserve(self.guarantee, output)
+        with ExitStack() as unless_released:
+            unless_released.callback(self.close)
+            receipt = Receipt(self.guarantee) if self.session is None else self.session.reserve(self.guarantee, output)
             with receipt.failing():
                 self._progress("learning", 0, self.row_counts.read)
                 mechanism = self.fit_plan.fit(self._learned_from, self._bits.child(Stream.FIT))
                 self._progress("learning", self.row_counts.read, self.row_counts.read)
-        with receipt.failing():
-            noise = self._bits.child(Stream.NOISE)
-            job = ReleaseJob(mechanism, tuple(self.options.keep), noise, self._selection, self._progress)
-            release = Release(
-                self._rows.release(job),
-                self.guarantee,
-                self._publishable(mechanism.schema),
-                self.row_counts,
-                self.fit_plan.declared,
-                None if self.session is None else self.session.name,
-                _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
-                _receipt=receipt,
-            )
-            if output is None:
-                release._settle()
+                self.close()
+                noise = self._bits.child(Stream.NOISE)
+                job = ReleaseJob(mechanism, tuple(self.options.keep), noise, self._selection, self._progress)
+                release = Release(
+                    self._rows.release(job),
+                    self.guarantee,
+                    self._publishable(mechanism.schema),
+                    self.row_counts,
+                    self.fit_plan.declared,
+                    None if self.session is None else self.session.name,
+                    _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
+                    _receipt=receipt,
+                )
+                if output is None:
+                    release._settle()
+            unless_released.pop_all()
         return release
 
     def close(self) -> None:
-        """Give up a plan that is not run: remove what its passes left behind."""
+        """Remove what is on disks of a plan that is not run, or whose rows are written."""
         self._rows.close()
 
     def _publishable(self, schema: Schema) -> Schema:

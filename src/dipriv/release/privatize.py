@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
@@ -225,18 +225,14 @@ def release_file(
     progress: bool | Progress = False,
 ) -> Release[Any]:
     """Release a source into a sink."""
-    from dipriv.release.writing import deliver
+    from dipriv.release.writing import deliver, written_data
 
-    with shown(progress) as report:
-        plan = prepare(source, options, report, sample=sample)
-        try:
-            sink.check(plan.output_schema)
-        except BaseException:
-            plan.close()
-            raise
+    with shown(progress) as report, closing(prepare(source, options, report, sample=sample)) as plan:
+        sink.check(plan.output_schema)
         with sink:
             release = plan.run(sink.name)
-            return replace(release, written=deliver(release, sink, sample=sample))
+            written = deliver(release, sink, sample=sample)
+    return replace(release, written=written, data=written_data(release.data, written))
 
 
 def infer_schema(data: Any) -> Schema:

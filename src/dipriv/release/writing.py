@@ -48,12 +48,18 @@ def deliver(release: Release[Any], sink: FileSink | FolderSink, *, sample: bool 
 
 def _into_folder(release: Release[Any], sink: FolderSink) -> Written:
     from dipriv.sources.spark.frame import worker_errors
+    from dipriv.sources.spark.workspace import jobs
 
-    with worker_errors():
+    with jobs(release.data.sparkSession.sparkContext), worker_errors():
         release.data.write.option("compression", "zstd").parquet(f"file://{sink.part}")
     sink.check_written(release.n_rows)
     sink.commit(sidecar_text(release))
     return Written(sink.path)
+
+
+def written_data(data: Any, written: Written) -> Any:
+    """Released rows for use after their plan is closed: of Spark, those in the folder, which need no key."""
+    return data.sparkSession.read.parquet(f"file://{written.path}") if is_spark_frame(data) else data
 
 
 def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:

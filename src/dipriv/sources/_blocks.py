@@ -25,52 +25,66 @@ DIGEST_BYTES = 32
 
 
 def block_digest(table: Table, names: Sequence[str], key: bytes) -> bytes:
-    """An HMAC of the cells as the mechanism sees them: labels, numbers, and which cells are missing."""
+    """An HMAC of the cells as the mechanism sees them: types, numbers, labels, and which cells are missing and how.
+
+    Blocks that differ in any of these are different texts to the HMAC: each part has its length before it, and a column
+    always has the same number of parts in the same order.
+    """
 
     def of_column(name: str) -> bytes:
-        found = hmac.new(key, digestmod="sha256")
-        if table.column(name).storage.family == "label":
-            for part in _text_parts(table.array(name)):
-                found.update(part)
-            return found.digest()
-        cells = table.cells(name)
-        found.update(np.ascontiguousarray(cells.values).data)
-        if cells.missing is not None and cells.missing.any():
-            found.update(cells.missing.data)
-        return found.digest()
+        storage = table.column(name).storage
+        facts = json.dumps([name, storage.label, table.rows])
+        is_label = storage.family == "label"
+        cells = _label_parts(table.array(name)) if is_label else _number_parts(table, name)
+        return _hashed(key, [facts.encode(), *cells])
 
-    return hmac.digest(key, b"".join(in_parallel(of_column, names)), "sha256")
+    return _hashed(key, in_parallel(of_column, names))
 
 
-def _text_parts(array: pa.Array) -> Iterator[Any]:
-    """What distinguishes labels, independent of how they are stored: positions of nulls, lengths and content."""
-    if pt.is_dictionary(array.type):
-        labels, codes = _coded(array)
-        yield json.dumps(labels, default=str).encode()
-        yield codes.data
-        return
-    if pt.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    if array.null_count:
-        yield np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).data
-        array = array.fill_null("")
-    _, offsets, content = array.buffers()
-    width = "<i8" if pt.is_large_string(array.type) else "<i4"
-    ends = np.frombuffer(offsets, dtype=width)[array.offset : array.offset + len(array) + 1]
-    yield np.diff(ends).data
-    if content is not None:
-        yield content[int(ends[0]) : int(ends[-1])]
+def _hashed(key: bytes, parts: Iterable[Any]) -> bytes:
+    found = hmac.new(key, digestmod="sha256")
+    for part in parts:
+        found.update(memoryview(part).nbytes.to_bytes(8, "little"))
+        found.update(part)
+    return found.digest()
 
 
-def _coded(array: pa.Array) -> tuple[list[Any], NDArray[np.int32]]:
-    """Labels in the order in which they are met, and the number of each row's label; -1 for nulls."""
+def _number_parts(table: Table, name: str) -> list[Any]:
+    """The numbers, and the kind of each missing cell where there is one: null or not a number."""
+    cells = table.cells(name)
+    missing = b"" if cells.missing is None or not cells.missing.any() else _bytes(cells.missing)
+    return [cells.values.dtype.str.encode(), _bytes(cells.values), missing]
+
+
+def _label_parts(array: pa.Array) -> list[Any]:
+    """What distinguishes labels: those of a dictionary in the order in which they are met, and each row's number."""
+    if not pt.is_dictionary(array.type):
+        return _text_parts(array)
     plain = array.dictionary_decode()
-    plain = plain.cast(pa.large_string()) if pa.types.is_string_view(plain.type) else plain
-    coded = plain.dictionary_encode()
+    coded = (plain.cast(pa.large_string()) if pt.is_string_view(plain.type) else plain).dictionary_encode()
     labels = coded.dictionary
     if pt.is_temporal(labels.type):  # Python has no dates before the year 1 or after 9999
         labels = labels.view(pa.int32() if labels.type.bit_width == 32 else pa.int64())
-    return labels.to_pylist(), coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    is_text = pt.is_string(labels.type) or pt.is_large_string(labels.type)
+    written = _text_parts(labels) if is_text else [json.dumps(labels.to_pylist(), default=str).encode(), b"", b""]
+    return [*written, _bytes(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False))]
+
+
+def _text_parts(array: pa.Array) -> list[Any]:
+    """The positions of nulls, the lengths, and all texts one after the other."""
+    if not pt.is_large_string(array.type):
+        array = array.cast(pa.large_string())
+    nulls = b""
+    if array.null_count:
+        nulls = _bytes(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).astype("<i8"))
+        array = array.fill_null("")
+    _, offsets, content = array.buffers()
+    ends = np.frombuffer(offsets, dtype="<i8")[array.offset : array.offset + len(array) + 1]
+    return [nulls, _bytes(np.diff(ends)), b"" if content is None else content[int(ends[0]) : int(ends[-1])]]
+
+
+def _bytes(values: NDArray[Any]) -> Any:
+    return np.ascontiguousarray(values).data
 
 
 def cut(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:

@@ -8,6 +8,7 @@ and passes tests/contracts/test_sources.py.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -84,6 +85,11 @@ class FingerprintRequest:
 
     key: bytes = field(repr=False)
     prefix_sizes: frozenset[int] = frozenset()
+
+    @property
+    def subkey(self) -> bytes:
+        """The key that fingerprints may be computed with on other machines: it does not reveal the ledger's own."""
+        return hmac.digest(self.key, b"dipriv: fingerprints on other machines", "sha256")
 
 
 @dataclass(frozen=True)

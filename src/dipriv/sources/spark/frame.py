@@ -13,9 +13,10 @@ verified against its digest of the first pass before it is released, and a task 
 workers compute alike, bit for bit, needs the same versions of dipriv and numpy on processors of one kind.
 
 What a job needs goes to the workers, which hold the private rows anyway, as a broadcast, never as text in a plan, log
-or name. Spark keeps broadcasts in its local folders while the session lasts: as for all that Spark spills there, set
-spark.io.encryption.enabled where these are not trusted. The driver holds the counts, 40 bytes for each 65,536 rows, and
-a hold-out, where there is one.
+or name. What jobs put on disks is removed when they end (`Workspace`); the broadcast of a released DataFrame, which is
+computed when it is used, when the session ends. For all that lies there meanwhile, set spark.io.encryption.enabled
+where disks are not trusted. The driver holds the counts, 40 bytes for each 65,536 rows, and a hold-out, where there is
+one.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from __future__ import annotations
 import hmac
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate, groupby
+from math import isqrt
 from operator import itemgetter
 from typing import Any
 
@@ -57,10 +59,13 @@ from dipriv.sources.spark.tasks import (
     Work,
     add_up,
     add_values,
+    all_added,
     on_worker,
     sums_of,
     values_of,
 )
+from dipriv.sources.spark.workers import REMEDY, check_workers
+from dipriv.sources.spark.workspace import Workspace, jobs
 
 MAX_HELD_ROWS = 5_000_000
 """More hold-out rows than that are not brought to the driver."""
@@ -114,6 +119,7 @@ class SparkSource:
 
         The columns that Arrow has no type for are refused if they are used.
         """
+        check_workers(self.frame.sparkSession.sparkContext)
         empty = _empty(self.frame, {*request.used})
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
         rows = SparkRows.read(used, empty, request)
@@ -141,12 +147,11 @@ class SparkRows:
     layout: Layout
     packs: Any = field(repr=False)
     fingerprint: TableFingerprint | None
-    _forget: ExitStack = field(repr=False)
+    _workspace: Workspace = field(repr=False)
 
     @classmethod
     def read(cls, frame: Any, empty: Table, request: Scan) -> SparkRows:
         """The first pass. Packed, the rows stay on the workers' disks as blocks of bytes, for learning."""
-        from pyspark import StorageLevel
         from pyspark.sql import functions
 
         packed = request.counted
@@ -154,19 +159,23 @@ class SparkRows:
         marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
         some = marked.select(*map(quoted, (*request.verified, marker)))
         key = os.urandom(32)
-        ledger_key = None if request.fingerprint is None else request.fingerprint.key
-        reading = FirstPass(marker, request.verified, key, ledger_key, packed)
-        made, shared = mapped(some, reading, FirstPass.schema)
-        packs = made.rdd.map(tuple)
-        with ExitStack() as forget:
-            forget.callback(shared.destroy)
+        subkey = None if request.fingerprint is None else request.fingerprint.subkey
+        reading = FirstPass(marker, request.verified, key, subkey, packed)
+        workspace = Workspace(frame.sparkSession.sparkContext)
+        try:
+            packs = mapped(some, reading, FirstPass.schema, workspace).rdd.map(tuple)
             if packed:
-                forget.callback(packs.persist(StorageLevel.DISK_ONLY).unpersist)
-            with worker_errors():
+                workspace.persist(packs)
+            with jobs(workspace.context), worker_errors():
                 found = sorted(packs.map(_without_data).collect())
             layout = Layout(marker, request.verified, key, _parts(found))
-            fingerprint = None if ledger_key is None else TableFingerprint(_fingerprint(found, ledger_key))
-            return cls(marked, empty, layout, packs, fingerprint, forget.pop_all() if packed else ExitStack())
+            fingerprint = None if subkey is None else TableFingerprint(_fingerprint(found, subkey))
+        except BaseException:
+            workspace.close()
+            raise
+        if not packed:
+            workspace.close()
+        return cls(marked, empty, layout, packs, fingerprint, workspace)
 
     @property
     def n_rows(self) -> int:
@@ -207,7 +216,7 @@ class SparkRows:
         return frames.read(rows)
 
     def release(self, job: ReleaseJob) -> Any:
-        """A lazy DataFrame: nothing is released before it is used."""
+        """A lazy DataFrame: nothing is released before it is used, nor after `close`."""
         assert isinstance(job.selection, SparkSelection)  # noqa: S101
         work = Releasing(
             self.layout,
@@ -217,11 +226,12 @@ class SparkRows:
             job.selection.split,
             job.selection.first_released,
         )
-        return mapped(self.frame, work, _bare_schema(self.frame, {*job.mechanism.names, *job.keep}))[0]
+        schema = _bare_schema(self.frame, {*job.mechanism.names, *job.keep})
+        return mapped(self.frame, work, schema, self._workspace)
 
     def close(self) -> None:
-        """Remove the packed blocks from the workers' disks."""
-        self._forget.close()
+        """Remove packed blocks, and what a released DataFrame needs, from all disks."""
+        self._workspace.close()
 
     def _held_rows(self, split: Split) -> dict[int, int]:
         """{mark of a task's first row: how many of its rows are held out}."""
@@ -242,31 +252,35 @@ class PackedRows:
     split: Split | None = None
 
     def count(self, counter: Counter) -> list[Counts]:
-        """The sums over all rows: of each task, then added up, on the workers where there are many."""
-        cores = task_cores(self.rows.frame.sparkSession.sparkContext)
-        with self._shared(counter) as shared, worker_errors():
+        """The sums over all rows: of each task, then added up, by the workers in some parts where there are many."""
+        packs = self.rows.packs
+        cores = task_cores(packs.context)
+        parts = isqrt(packs.getNumPartitions())
+        with self._shared(counter) as (workspace, shared):
 
-            def sums(packs: Iterator[Pack]) -> Iterator[tuple[int, list[Counts]]]:
+            def sums(number: int, packs: Iterator[Pack]) -> Iterator[tuple[int, tuple[int, list[Counts]]]]:
                 packed, asked = shared.value
-                return sums_of(packed, asked, cores, packs)
+                return ((number % parts, found) for found in sums_of(packed, asked, cores, packs))
 
-            rows, found = self.rows.packs.mapPartitions(sums).treeReduce(add_up)
+            made = packs.mapPartitionsWithIndex(sums)
+            some = _added(made, parts, add_up, workspace) if parts > 2 else made.values()
+            rows, found = reduce(add_up, some.collect())
         self._check(rows)
         return list(found)
 
     def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
         """Added up by the workers, each a part of the values: the driver receives the frequent ones alone."""
-        cores = task_cores(self.rows.frame.sparkSession.sparkContext)
         packs = self.rows.packs
+        cores = task_cores(packs.context)
         buckets = min(packs.getNumPartitions(), MAX_BUCKETS)
-        with self._shared(tuple(names)) as shared, worker_errors():
+        with self._shared(tuple(names)) as (workspace, shared):
 
             def values(packs: Iterator[Pack]) -> Iterator[tuple[int, RowsAndValues]]:
                 packed, asked = shared.value
                 return values_of(packed, asked, buckets, cores, packs)
 
-            sums = packs.mapPartitions(values).reduceByKey(add_values, buckets)
-            found = sums.map(lambda part: (part[1][0], frequent(part[1][1], at_least))).collect()
+            added = _added(packs.mapPartitions(values), buckets, add_values, workspace)
+            found = added.map(lambda part: (part[0], frequent(part[1], at_least))).collect()
         rows, counts = reduce(add_values, found)
         self._check(rows)
         return frequent(counts, at_least)
@@ -276,14 +290,20 @@ class PackedRows:
             raise SourceChangedError(f"there are {rows:,} rows now, {self.n_rows:,} at the first reading.", REPEATABLE)
 
     @contextmanager
-    def _shared(self, thing: Any) -> Iterator[Any]:
+    def _shared(self, thing: Any) -> Iterator[tuple[Workspace, Any]]:
         """What a pass needs, on the workers: which rows, and this."""
-        packed = Packed(self.rows.layout, self.split)
-        shared = self.rows.frame.sparkSession.sparkContext.broadcast((packed, thing))
-        try:
-            yield shared
-        finally:
-            shared.destroy()
+        context = self.rows.packs.context
+        with Workspace(context) as workspace, jobs(context), worker_errors():
+            yield workspace, workspace.broadcast((Packed(self.rows.layout, self.split), thing))
+
+
+def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Workspace) -> Any:
+    """What pairs (number of the part, counts) have for each part, added up by the workers.
+
+    Not by Spark's reduceByKey, which writes what exceeds a limit of memory to files that it does not encrypt.
+    """
+    shuffled = workspace.shuffle(pairs.partitionBy(parts, int))
+    return shuffled.values().mapPartitions(partial(all_added, add))
 
 
 def _without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:
@@ -356,14 +376,13 @@ def task_cores(context: Any) -> int:
     return int(context.getConf().get("spark.task.cpus", "1"))
 
 
-def mapped(frame: Any, work: Work, schema: Any) -> tuple[Any, Any]:
-    """The frame of this schema that the workers make, lazily, and the broadcast that tells them how."""
+def mapped(frame: Any, work: Work, schema: Any, workspace: Workspace) -> Any:
+    """The frame of this schema that the workers make, lazily; the workspace has the broadcast that tells them how."""
     from pyspark.sql.types import StructField, StructType
 
-    context = frame.sparkSession.sparkContext
-    cores = task_cores(context)
+    cores = task_cores(workspace.context)
     names = frame.columns
-    shared = context.broadcast(work)
+    shared = workspace.broadcast(work)
 
     def privatize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return on_worker(shared.value, names, cores, batches)
@@ -371,17 +390,14 @@ def mapped(frame: Any, work: Work, schema: Any) -> tuple[Any, Any]:
     made = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     numbered = [StructField(f"c{place}", field.dataType, field.nullable) for place, field in enumerate(made)]
     given = frame.toDF(*(f"c{place}" for place in range(len(names))))
-    return given.mapInArrow(privatize, StructType(numbered)).toDF(*made.names), shared
+    return given.mapInArrow(privatize, StructType(numbered)).toDF(*made.names)
 
 
 def collected(frame: Any, work: Work, schema: Any) -> pa.Table:
     """What the workers make, brought to the driver."""
-    made, shared = mapped(frame, work, schema)
-    try:
-        with worker_errors():
-            return made.toArrow()
-    finally:
-        shared.destroy()
+    context = frame.sparkSession.sparkContext
+    with Workspace(context) as workspace, jobs(context), worker_errors():
+        return mapped(frame, work, schema, workspace).toArrow()
 
 
 @contextmanager
@@ -390,6 +406,8 @@ def worker_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if "No module named 'dipriv" in str(error):
+            raise InputError("a worker's Python cannot import dipriv.", REMEDY) from None
         found = re.search(r"dipriv\.errors\.(\w+): (.+)\n(.+)", str(error))
         kind = getattr(errors, found[1], None) if found else None
         if found is None or not (isinstance(kind, type) and issubclass(kind, DiprivError)):

@@ -12,8 +12,9 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -83,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """Counts the rows of each block and digests it, and fingerprints it for a ledger's key. One row a block.
+    """Counts the rows of each block and digests it, and fingerprints it for a ledger. One row a block.
 
     Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
     bytes some ten times as fast as its cells.
@@ -92,7 +93,7 @@ class FirstPass:
     marker: str
     verified: tuple[str, ...]
     key: bytes = field(repr=False)
-    ledger_key: bytes | None = field(repr=False)
+    fingerprint_key: bytes | None = field(repr=False)
     packed: bool
     schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
 
@@ -101,8 +102,8 @@ class FirstPass:
             some = block.select(list(self.verified))
             digest = block_digest(_as_table(some), self.verified, self.key)
             fingerprint = b""
-            if self.ledger_key is not None:
-                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.ledger_key)
+            if self.fingerprint_key is not None:
+                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.fingerprint_key)
             data = _to_bytes(some) if self.packed else b""
             row = mark, place, block.num_rows, digest, fingerprint, data
             yield pa.record_batch(
@@ -191,6 +192,12 @@ def values_of(
 def add_values(one: RowsAndValues, other: RowsAndValues) -> RowsAndValues:
     """The rows and the counts of values of two parts together."""
     return one[0] + other[0], add_counts(one[1], other[1])
+
+
+def all_added(add: Callable[[Any, Any], Any], parts: Iterator[Any]) -> Iterator[Any]:
+    """All parts together, one after the other; nothing where there is none."""
+    for first in parts:
+        yield reduce(add, parts, first)
 
 
 @dataclass(frozen=True, eq=False)
