@@ -143,6 +143,8 @@ def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
             Evasion("one column less", lambda table, _: table.select(others)),
             Evasion("the option keep", lambda table, _: table, {"keep": [first]}),
             Evasion("the option unit", lambda table, _: table, {"unit": first, "rows_per_unit": 1}),
+            Evasion("a CSV file with the option keep", _csv, {"keep": [first]}),
+            Evasion("a CSV file with the option unit", _csv, {"unit": first, "rows_per_unit": 1}),
             Evasion("the option drop", lambda table, _: table, {"drop": [first]}),
             Evasion("the option columns", lambda table, _: table, {"columns": others}),
             Evasion(

@@ -89,7 +89,7 @@ def row_fidelity(fidelity: Mapping[str, float]) -> str:
     what, most = "expected correlation with the true values", f"{max(known):.2g}"
     if max(known) < SYNTHETIC:
         return f"Row by row, the release is as good as synthetic: the {what} is {most} at most."
-    return f"Row by row, the {what} is {min(known):.2g} to {most}."
+    return f"Row by row, the {what} is {max(0.0, min(known)):.2g} to {most}."
 
 
 def _public_labels(guarantee: Guarantee) -> str:
