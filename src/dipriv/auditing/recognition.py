@@ -40,6 +40,7 @@ NOT_RECOGNIZED = frozenset(
         "one column more",
         "columns in another order",
         "one column less",
+        "a CSV file with the option keep",
         "shuffled rows under new names, one row and one column less",
     }
 )

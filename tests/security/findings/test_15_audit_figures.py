@@ -1,7 +1,7 @@
 """Finding 15: README's audit figures read as if they were about the default release.
 
 They were about kernels on fixed distributions and about one continuous column. Each figure says what it is about, the
-figures of whole releases stand beside them, and all of them are those on record. So are the figures of what a row keeps.
+figures of whole releases stand beside them, and all of them, with those of what a row keeps, are those on record.
 """
 
 from __future__ import annotations
@@ -49,16 +49,15 @@ def test_the_repeated_audits_say_that_they_are_about_one_column() -> None:
 
 def test_whole_releases_with_the_private_reference_stand_beside_them() -> None:
     canaries = [one for one in on_record("audit/bounds.json")["canaries"] if "private reference" in one["way"]]
-    lowest, highest = (
-        f"{value:.2f}" for value in (min(c["lower"] for c in canaries), max(c["lower"] for c in canaries))
-    )
-    assert row_of("whole releases of one or two columns with the private reference") == f"{lowest} to {highest}"
+    lower = [one["lower"] for one in canaries]
+    said = row_of("whole releases of one or two columns with the private reference")
+    assert said == f"{min(lower):.2f} to {max(lower):.2f}"
 
 
 @pytest.mark.parametrize("part", ["audit/bounds.json", "private-reference.json"])
 def test_date_and_machine_are_on_record(part: str) -> None:
-    found = on_record(part)
-    found = found["rows"] if "rows" in found else found
+    record = on_record(part)
+    found = record.get("rows", record)
     assert found["date"] in README
     assert f"{found['machine']['cores']} cores, {found['machine']['memory in GB']:.0f} GB memory" in README
     assert found["seeds"]
