@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.audit import attacks, bounds, fuzz, judges, labels
+from benchmarks.audit import attacks, bounds, fuzz, judges, labels, ledger, persons
 from benchmarks.audit.setting import Setting, say
 from benchmarks.measure import cores
 from research import pages
@@ -23,6 +23,8 @@ from research.pages import DOCS
 PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "bounds": bounds.run,
     "labels": labels.run,
+    "persons": persons.run,
+    "ledger": ledger.run,
     "attacks": attacks.run,
     "judges": judges.run,
     "fuzz": fuzz.run,

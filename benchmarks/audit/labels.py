@@ -32,7 +32,7 @@ def _attack(policy: str, pairs: int, rows: int) -> dict[str, Any]:
     hits, published = {"with": 0, "without": 0}, []
     for _ in range(pairs):
         table = people(rows, rng)
-        neighbour, labels = plant(table, NAMES, int(rng.integers(rows)))
+        neighbour, labels = plant(table, NAMES, np.arange(rows) == rng.integers(rows))
         for which, rows_of in (("with", neighbour), ("without", table)):
             released = release(rows_of, int(rng.integers(2**63)))
             hits[which] += shows(released, labels)

@@ -4,7 +4,8 @@ All bits come from AES-256 in counter mode. A stream has *lanes* (one per column
 128-bit block per row, addressed by its position. So the bits of a row depend on the key, the lane and the row alone:
 not on batch sizes, threads, or the order of work. `seed=None` keys the stream by the operating system. A seed derives
 the key from the seed, which makes a run repeatable and takes the guarantee away: whoever knows or guesses the seed can
-subtract the noise.
+subtract the noise. Proofs are for ideal random bits, so guarantees are computational: they assume that AES-256 is a
+pseudorandom function.
 """
 
 from __future__ import annotations

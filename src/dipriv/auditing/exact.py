@@ -34,7 +34,7 @@ def exact_epsilon(fitted: FittedMechanism, epsilon: float | None = None) -> tupl
         return tuple(Exact(f"column {of_v[0]!r}", claimed, smallest_exponent(one.ratio)) for one in found if one)
     names = (of_v[position] for position in fitted.order)
     each = tuple(
-        Exact(f"column {name!r}", _rounded_up(one.budget), smallest_exponent(one.ratio))
+        Exact(f"column {name!r}", rounded_up(one.budget), smallest_exponent(one.ratio))
         for name, one in zip(names, found, strict=True)
         if one
     )
@@ -86,6 +86,7 @@ def _ratios(mechanism: Mechanism, width: int) -> list[ExactRatio | None]:
     return [None] * width if ratios is None else list(ratios)
 
 
-def _rounded_up(number: Fraction) -> float:
+def rounded_up(number: Fraction) -> float:
+    """The smallest float that is at least this number."""
     near = float(number)
     return near if Fraction(near) >= number else math.nextafter(near, math.inf)

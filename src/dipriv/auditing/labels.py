@@ -1,7 +1,7 @@
 """The label attack: does a label that one person alone has show in the release?
 
-Labels that nothing declares are found under (ε, δ). One row gets labels that nobody else has. Without the row they
-cannot show, so with it they may do so with probability δ, for every ε.
+Labels that nothing declares are found under (ε, δ). One row, or all rows of one person, get labels that nobody else
+has. Without them these cannot show, so with them they may do so with probability δ, for every ε.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dipriv._base.arrays import Mask
 from dipriv.auditing.intervals import Estimate, Rate
 from dipriv.auditing.learning import MAX_SEED, sample_rows
+from dipriv.auditing.persons import owners, sample_persons
 from dipriv.auditing.procedure import ReleasedTable, ReleaseProcedure
 from dipriv.auditing.results import AttackResult
 
@@ -29,11 +31,12 @@ def attack_labels(
     names: Sequence[str],
     delta: float,
     *,
+    unit: str | None = None,
     tries: int = TRIES,
     confidence: float = 0.95,
     rng: np.random.Generator,
 ) -> AttackResult | None:
-    """In how many releases the labels of one row show, as released cells or in the published schema.
+    """In how many releases the labels of one row, or person, show, as released cells or in the published schema.
 
     Parameters
     ----------
@@ -41,6 +44,7 @@ def attack_labels(
     table : the private table, of which a sample is released.
     names : the columns whose labels are found privately.
     delta : the δ of the claim.
+    unit : the column that says whose a row is, if the claim is to a person: all of their rows get the labels.
     tries : the number of releases.
     confidence : of the interval.
     rng : chooses the sample, the row and the seeds.
@@ -52,27 +56,28 @@ def attack_labels(
     texts = [name for name in names if _is_text(table.schema.field(name).type)]
     if not texts:
         return None
-    small = sample_rows(table, rng)
+    small = sample_rows(table, rng) if unit is None else sample_persons(table, unit, rng)
+    whose = np.arange(small.num_rows) if unit is None else owners(small, unit)
     hits = 0
     for _ in range(tries):
-        planted, labels = plant(small, texts, int(rng.integers(small.num_rows)))
+        planted, labels = plant(small, texts, whose == whose[rng.integers(small.num_rows)])
         hits += shows(release(planted, int(rng.integers(MAX_SEED))), labels)
     rate, never = Rate(hits, tries, confidence), Rate(0, tries, confidence)
     advantage = Estimate(rate.value, rate.lower, rate.upper, confidence)  # the control group's rate is 0 for certain
-    what = f"a label of one row shows in the release or its schema ({len(texts)} columns)"
-    return AttackResult("label of one row", what, rate, never, advantage, delta, delta)
+    of = "one row" if unit is None else "one person"
+    what = f"Looks whether a label of {of} shows in the release or its schema ({len(texts)} columns)."
+    return AttackResult(f"label of {of}", what, rate, never, advantage, delta, delta)
 
 
-def plant(table: pa.Table, names: Sequence[str], row: int) -> tuple[pa.Table, dict[str, str]]:
-    """The table with labels in these columns of one row that no other row has, and the labels."""
-    labels = {}
+def plant(table: pa.Table, names: Sequence[str], rows: Mask) -> tuple[pa.Table, dict[str, str]]:
+    """The table with labels in these columns of these rows that no other row has, and the labels."""
+    labels, here = {}, pa.array(rows)
     for name in names:
         column = table.column(name).combine_chunks()
         text = (column.dictionary_decode() if pt.is_dictionary(column.type) else column).cast(pa.large_string())
         label = LABEL
         while pc.any(pc.equal(text, label)).as_py():
             label += "."
-        here = pa.array(np.arange(len(text)) == row)
         place = table.schema.get_field_index(name)
         planted = pc.if_else(here, pa.scalar(label, pa.large_string()), text)
         table = table.set_column(place, name, planted.dictionary_encode() if pt.is_dictionary(column.type) else planted)

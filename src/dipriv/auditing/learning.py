@@ -25,7 +25,7 @@ from dipriv.auditing.events import best_event, learn, shapes_of
 from dipriv.auditing.intervals import epsilon_of_draws
 from dipriv.auditing.neighbours import ranks
 from dipriv.auditing.procedure import ReleasedTable, ReleaseProcedure
-from dipriv.auditing.results import Bound, Exact
+from dipriv.auditing.results import Bound, Exact, Scope
 from dipriv.errors import InputError
 from dipriv.schema import Schema
 
@@ -65,7 +65,8 @@ def audit_independence(release: ReleaseProcedure, table: pa.Table, epsilon: floa
         and _schema(before) == _schema(after)
         and np.array_equal(_ranks(before, probes), _ranks(after, probes), equal_nan=True)
     )
-    return Exact("what is learned, when all released rows are replaced", epsilon, 0.0 if same else math.inf)
+    what = "what is learned, when all released rows are replaced"
+    return Exact(what, epsilon, 0.0 if same else math.inf, scope=Scope.LEARNING)
 
 
 def audit_learning(
@@ -131,7 +132,8 @@ def _bound(d: FloatArray, d_prime: FloatArray, claimed: float, delta: float, con
     hits = [0, 0] if event is None else [event.hits(rows) for rows in counted]
     lower = epsilon_of_draws(hits[0], len(counted[0]), hits[1], len(counted[1]), confidence, delta)
     words = f"ranks of fixed rows: {hits[0]} of {len(counted[0])} fits against {hits[1]} of {len(counted[1])}"
-    return Bound("what is learned from a row", claimed, lower, confidence, len(d) + len(d_prime), words, delta)
+    tries = len(d) + len(d_prime)
+    return Bound("what is learned from a row", claimed, lower, confidence, tries, words, delta, Scope.LEARNING)
 
 
 def _schema(released: ReleasedTable) -> Schema | None:

@@ -43,7 +43,7 @@ from dipriv.auditing.neighbours import (
     records_of,
     views_of,
 )
-from dipriv.auditing.results import ROWS, Bound
+from dipriv.auditing.results import Bound, Scope
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.release.fitting import FittedMechanism
@@ -93,7 +93,7 @@ class AuditPlan:
                 tries[side] += len(rows)
                 progress("drawing rows", min(1.0, sum(tries) / draws), 1.0)
         lower = epsilon_of_draws(hits[0], tries[0], hits[1], tries[1], confidence)
-        return Bound(ROWS, epsilon, lower, confidence, sum(tries), self.words)
+        return Bound("released rows", epsilon, lower, confidence, sum(tries), self.words, scope=Scope.ROW)
 
     @property
     def words(self) -> str:

@@ -26,7 +26,7 @@ from dipriv.auditing.events import FINE_BINS, Score, Shape, Views, learn, shapes
 from dipriv.auditing.intervals import check_confidence, epsilon_of_guesses
 from dipriv.auditing.neighbours import as_numbers, has_ranks, ranks
 from dipriv.auditing.procedure import ReleasedTable, ReleaseProcedure
-from dipriv.auditing.results import Bound
+from dipriv.auditing.results import Bound, Scope
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 
@@ -88,9 +88,11 @@ class Runner:
         self.progress("guessing canaries", min(self.runs, len(RUNS)), len(RUNS))
         return released
 
-    def run_with(self, canaries: Canaries) -> CanaryRun:
-        """Toss the coins, plant the canaries, release."""
-        coins = self.rng.integers(0, 2, len(canaries)).astype(np.bool_)
+    def run_with(self, canaries: Canaries, coin_of: NDArray[np.intp] | None = None) -> CanaryRun:
+        """Toss the coins, plant the canaries, release; rows with the same number in `coin_of` share a coin."""
+        n_coins = len(canaries) if coin_of is None else int(coin_of.max()) + 1
+        coins = self.rng.integers(0, 2, n_coins).astype(np.bool_)
+        coins = coins if coin_of is None else coins[coin_of]
         released = self.run(canaries.plant(self.table, coins))
         position_of = np.full(self.table.num_rows, -1, dtype=np.intp)
         position_of[released.row_positions] = np.arange(len(released.row_positions))
@@ -108,10 +110,18 @@ class Guesses:
     right: int
     words: str
 
-    def bound(self, what: str, claimed: float, delta: float, confidence: float, each: float) -> Bound:
+    def bound(
+        self,
+        what: str,
+        claimed: float,
+        delta: float,
+        confidence: float,
+        each: float,
+        scope: Scope = Scope.RELEASE,
+    ) -> Bound:
         """A bound reported at `confidence`, and computed at `each`, which leaves error for other bounds."""
         lower = epsilon_of_guesses(self.right, self.made, self.canaries, each, delta) if self.made else 0.0
-        return Bound(f"release, {what} canaries", claimed, lower, confidence, self.made, self.words, delta)
+        return Bound(f"release, {what} canaries", claimed, lower, confidence, self.made, self.words, delta, scope)
 
 
 def audit_release(
@@ -173,11 +183,11 @@ def guess_extremes(runner: Runner, names: Sequence[str], count: int) -> Guesses:
     pairs = record_pairs(runner.table, names, runner.rng)
     pair = pairs[0]
     if len(pairs) > 1:
-        pair = _best_pair(pairs, runner.run_with(extremes(positions, pairs)), features)
+        pair = best_pair(pairs, runner.run_with(extremes(positions, pairs)), features)
     canaries = extremes(positions, [pair])
     to_learn, to_choose, to_count = (runner.run_with(canaries) for _ in range(3))
     rows = features.of(to_learn)
-    scores = _learn(rows, to_learn.coins, shapes_of(features.views(rows)))
+    scores = learn_scores(rows, to_learn.coins, shapes_of(features.views(rows)))
     rows = features.of(to_choose)
     best = max(scores, key=lambda score: best_threshold(score.of(rows), to_choose.coins)[0])
     threshold = best_threshold(best.of(rows), to_choose.coins)[1]
@@ -286,18 +296,18 @@ class Features:
         return f"{ranked}column {self.names[shape[0][0] % len(self.names)]!r}"
 
 
-def _best_pair(pairs: Sequence[RecordPair], run: CanaryRun, features: Features) -> RecordPair:
+def best_pair(pairs: Sequence[RecordPair], run: CanaryRun, features: Features) -> RecordPair:
     """The pair whose canaries are guessed best: scores are learned from one half of them and rated by the other."""
     rows, expected = features.of(run), []
     for number in range(len(pairs)):
         these = np.flatnonzero(run.canaries % len(pairs) == number)
         first, second = these[::2], these[1::2]
-        scores = _learn(rows[first], run.coins[first], shapes_of(features.views(rows)))
+        scores = learn_scores(rows[first], run.coins[first], shapes_of(features.views(rows)))
         expected.append(max(best_threshold(score.of(rows[second]), run.coins[second])[0] for score in scores))
     return pairs[int(np.argmax(expected))]
 
 
-def _learn(rows: FloatArray, coins: Coins, shapes: list[Shape]) -> list[Score]:
+def learn_scores(rows: FloatArray, coins: Coins, shapes: list[Shape]) -> list[Score]:
     """Each score with few bins, which are learned more reliably, and with many, which can distinguish more."""
     return [learn(rows[coins], rows[~coins], shape, bins) for shape in shapes for bins in (COARSE_BINS, FINE_BINS)]
 

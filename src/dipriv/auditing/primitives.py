@@ -18,7 +18,7 @@ from scipy import stats
 from dipriv._base.arrays import FloatArray, Words
 from dipriv._random.bits import Bits, Seed, source
 from dipriv.auditing.intervals import epsilon_of_draws, epsilon_of_rho, rho_of_draws
-from dipriv.auditing.results import Bound, Exact
+from dipriv.auditing.results import Bound, Exact, Scope
 from dipriv.references._learning.measurements import Accountant, NoiseKind
 from dipriv.references._learning.zcdp import largest_rho
 
@@ -78,7 +78,7 @@ def _laplace_counts(accountant: Accountant, epsilon: float, tries: int, confiden
 
     lower = epsilon_of_draws(hits(1, 0), tries, hits(0, 1), tries, confidence)
     words = "a row that is in one bin or in another"
-    return Bound("Laplace noise on counts", epsilon, lower, confidence, 2 * tries, words)
+    return Bound("Laplace noise on counts", epsilon, lower, confidence, 2 * tries, words, scope=Scope.MEASUREMENT)
 
 
 def _gaussian_counts(
@@ -98,8 +98,8 @@ def _gaussian_counts(
 
     of_rows = rho_of_draws(hits(rows, 0), tries, hits(0, rows), tries, confidence)
     lower = epsilon_of_rho(of_rows / rows**2, delta)
-    words = f"{rows} rows that are in one bin or in another; ρ of zCDP, converted"
-    return Bound("Gaussian noise on counts", epsilon, lower, confidence, 2 * tries, words, delta)
+    words = f"{rows} rows that are in one bin or in another; ρ of zCDP, as the ε that is charged for it"
+    return Bound("Gaussian noise on counts", epsilon, lower, confidence, 2 * tries, words, delta, Scope.MEASUREMENT)
 
 
 def _noisy_max(accountant: Accountant, epsilon: float, tries: int, confidence: float) -> Bound:
@@ -110,7 +110,8 @@ def _noisy_max(accountant: Accountant, epsilon: float, tries: int, confidence: f
         return sum(accountant.choose(scores, SENSITIVITY, Fraction(epsilon)) == 0 for _ in range(tries))
 
     lower = epsilon_of_draws(hits(0), tries, hits(SENSITIVITY), tries, confidence)
-    return Bound("report noisy max", epsilon, lower, confidence, 2 * tries, "a row that moves two scores")
+    words = "a row that moves two scores"
+    return Bound("report noisy max", epsilon, lower, confidence, 2 * tries, words, scope=Scope.MEASUREMENT)
 
 
 def _exponential_mechanism(rho: Fraction, epsilon: float, delta: float) -> Exact:
@@ -122,7 +123,7 @@ def _exponential_mechanism(rho: Fraction, epsilon: float, delta: float) -> Exact
             after = _log_chances(np.add(scores, moves) * SENSITIVITY, rho)
             ranges.append(float(np.ptp(after - before)))
     found = epsilon_of_rho(max(ranges) ** 2 / 8, delta) * (1 - ROUNDING)
-    return Exact("exponential mechanism", epsilon, found, delta)
+    return Exact("exponential mechanism", epsilon, found, delta, Scope.MEASUREMENT)
 
 
 def _log_chances(scores: NDArray[np.int64], rho: Fraction) -> FloatArray:
@@ -168,14 +169,17 @@ def _threshold(accountant: Accountant, cost: Fraction, epsilon: float, delta: fl
     The threshold is the lowest noisy count that is published. Without the row the label cannot show, so that any
     larger probability refutes every ε.
     """
+    found = 0.0 if threshold_chance(accountant, cost, delta) <= delta else math.inf
+    return Exact(f"label of one row, {accountant.kind.capitalize()} noise", epsilon, found, delta, Scope.MEASUREMENT)
+
+
+def threshold_chance(accountant: Accountant, cost: Fraction, delta: float, rows: int = 1) -> float:
+    """A lower bound on the probability that a label of this number of rows is published by a histogram at (cost, δ)."""
     scale = accountant.frequent(np.zeros(1, np.int64), np.zeros(0, np.int64), cost, Fraction(delta)).spread.scale
     top = 2 + 2 * scale * math.log(1 / delta)
     lowest = _lowest_published(accountant, np.linspace(1, top, CELLS).astype(np.int64), cost, delta)
     lowest = min(lowest, _lowest_published(accountant, np.full(CELLS, int(lowest)), cost, delta))
-    chance = least_chance(accountant.kind, (lowest - 1) / scale)
-    noise = {"laplace": "Laplace", "gaussian": "Gaussian"}[accountant.kind]
-    found = 0.0 if chance <= delta else math.inf
-    return Exact(f"label of one row, {noise} noise", epsilon, found, delta)
+    return least_chance(accountant.kind, (lowest - rows) / scale)
 
 
 def _lowest_published(accountant: Accountant, counts: NDArray[np.int64], cost: Fraction, delta: float) -> float:

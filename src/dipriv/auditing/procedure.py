@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from dipriv.release.fitting import FittedMechanism
 from dipriv.release.options import ReleaseOptions
 from dipriv.release.plan import Plan, prepare
 from dipriv.release.result import Release
+from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.in_memory import TableSource
 
 
@@ -82,6 +84,17 @@ class Privatize:
         It is what the plan says before anything is fitted. The fitted kernel, which is under audit, is not used.
         """
         return self._plan(table, None).fit_plan.row_epsilon
+
+    @property
+    def unit(self) -> ContributionBound | None:
+        """Whose rows share ε, if the guarantee is that of a person."""
+        return self._asked(None).contribution_bound
+
+    def budget_of_a_row(self, table: pa.Table) -> tuple[Fraction, float]:
+        """The part of ε that learning from one row may cost, and the δ of a row, as the plan states them."""
+        plan = self._plan(table, None)
+        delta = plan.guarantee.delta if self.unit is None else float(plan.fit_plan.delta)
+        return plan.fit_plan.reference_epsilon, delta
 
     def delta(self, table: pa.Table) -> float:
         """The δ of the guarantee, as the plan states it before anything is fitted."""

@@ -24,11 +24,14 @@ from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.noise_reuse import audit_noise_reuse
 from dipriv.auditing.one_run import MIN_ROWS as MIN_ROWS_FOR_CANARIES
 from dipriv.auditing.one_run import audit_release
+from dipriv.auditing.persons import add_up, audit_label_of_a_person, audit_persons, one_row_each
 from dipriv.auditing.primitives import audit_primitives
 from dipriv.auditing.procedure import Privatize
-from dipriv.auditing.results import Audit, Bound, Exact
+from dipriv.auditing.recognition import NOT_RECOGNIZED, audit_recognition
+from dipriv.auditing.results import Audit, Bound, Check, Exact
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
+from dipriv.guarantee.wording import protects
 from dipriv.release.privatize import shown
 from dipriv.sources.holdout import Split
 
@@ -52,6 +55,8 @@ OPTIONS = (
     "reference_share",
     "labels",
     "pairs",
+    "unit",
+    "rows_per_unit",
 )
 
 
@@ -71,7 +76,9 @@ def audit(
 
     The audit computes the exact ε of finite kernels, measures lower bounds on ε (from a distinguishing event between
     neighbouring datasets, from canaries, from refitting the reference), and runs every registered attack against a
-    control group. It also looks for labels that one row alone has. Nothing is published and no ε is spent.
+    control group. It looks for labels that one row alone has, and for changes of the table that a ledger does not
+    recognize. With `unit`, the canaries are persons: all rows of one person are replaced. Nothing is published and no ε
+    is spent.
 
     Parameters
     ----------
@@ -85,7 +92,7 @@ def audit(
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.
     **options : of `dipriv.privatize`: delta, reference, kernel, schema, columns, drop, keep, holdout, public,
-        target, reference_share, labels, pairs.
+        target, reference_share, labels, pairs, unit, rows_per_unit.
 
     Returns
     -------
@@ -122,7 +129,7 @@ def _audit(
     options: dict[str, Any],
 ) -> Audit:
     """All audits, one after the other."""
-    seeds = [None] * 8 if seed is None else as_sequence(seed).spawn(8)
+    seeds = [None] * 9 if seed is None else as_sequence(seed).spawn(9)
     table, remarks = _sample_rows(frame, np.random.default_rng(seeds[0]))
     if dropped := options.pop("drop", ()):
         check_names(dropped, table.column_names, "drop")
@@ -131,14 +138,29 @@ def _audit(
     report("releasing", 0.0, 1.0)
     procedure = Privatize(epsilon, options)
     release = procedure.release(table, seeds[1])
-    bounds, exact = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))]
+    bounds, exact, checks = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))], list[Check]()
     mechanism, claimed, delta = release.secrets.mechanism, procedure.row_epsilon(table), procedure.delta(table)
     exact += exact_epsilon(mechanism, claimed)
     bounds.append(audit_rows(mechanism, claimed, draws=draws, confidence=confidence, seed=seeds[2], progress=report))
-    learning_bounds, independence = _audit_reference(procedure, table, delta, draws, confidence, seeds[6], report)
+    unit, single = procedure.unit, table
+    if unit is not None:
+        single = one_row_each(table, unit.column, np.random.default_rng(seeds[8]))
+        remarks += (f"attacks and fits are made on one row of each {unit.column!r}; canaries replace all rows of one.",)
+        _check_table(single, secret)
+    learning_bounds, independence = _audit_reference(procedure, single, draws, confidence, seeds[6], report)
     bounds, exact = bounds + learning_bounds, exact + independence
-    if table.num_rows < MIN_ROWS_FOR_CANARIES:
-        remarks += (f"no canaries: they need {MIN_ROWS_FOR_CANARIES} rows.",)
+    if single.num_rows < MIN_ROWS_FOR_CANARIES:
+        of = "rows" if unit is None else "persons"
+        remarks += (f"no canaries: they need {MIN_ROWS_FOR_CANARIES} {of}.",)
+    elif unit is not None:
+        bound, check = audit_persons(
+            procedure, table, unit, epsilon, delta=delta, confidence=confidence, seed=seeds[3], progress=report
+        )
+        bounds, checks = [*bounds, bound], [*checks, check]
+        reference_epsilon, row_delta = procedure.budget_of_a_row(table)
+        kernel = mechanism.kernel.epsilon
+        exact.append(add_up(unit, kernel, reference_epsilon, epsilon, disjoint=procedure.uses_holdout))
+        exact += audit_label_of_a_person(unit, reference_epsilon, row_delta, epsilon, delta)
     else:
         by_canaries = audit_release(
             procedure, table, epsilon, delta=delta, confidence=confidence, seed=seeds[3], progress=report
@@ -147,7 +169,7 @@ def _audit(
         if len(by_canaries) == 1:
             remarks += ("no distinct canaries: no column has room for numbers that no other row has.",)
     report("attacking", 0.0, 1.0)
-    setup = set_up(table, procedure, seeds[4], control)
+    setup = set_up(single, procedure, seeds[4], control)
     attacks = run_attacks(
         setup, epsilon, delta=delta, confidence=confidence, secret=secret, seed=seeds[5], progress=report
     )
@@ -156,18 +178,34 @@ def _audit(
         table,
         procedure.labels_found(table),
         delta,
+        unit=None if unit is None else unit.column,
         confidence=confidence,
         rng=np.random.default_rng(seeds[7]),
     )
     attacks += () if by_label is None else (by_label,)
-    said = str(release.guarantee)
-    return Audit(epsilon, said, table.num_rows, tuple(bounds), tuple(exact), attacks, remarks, delta)
+    report("evading a ledger", 0.0, 1.0)
+    checks += audit_recognition(table, epsilon, leave_out=NOT_RECOGNIZED)
+    report("evading a ledger", 1.0, 1.0)
+    if NOT_RECOGNIZED:
+        remarks += (f"ways past a ledger that were not tried: {', '.join(sorted(NOT_RECOGNIZED))}.",)
+    return Audit(
+        epsilon,
+        str(release.guarantee),
+        table.num_rows,
+        tuple(bounds),
+        tuple(exact),
+        attacks,
+        remarks,
+        delta,
+        protects(release.guarantee),
+        tuple(checks),
+    )
 
 
 def _audit_reference(
-    procedure: Privatize, table: pa.Table, delta: float, draws: int, confidence: float, seed: Seed, progress: Progress
+    procedure: Privatize, table: pa.Table, draws: int, confidence: float, seed: Seed, progress: Progress
 ) -> tuple[list[Bound], list[Exact]]:
-    """Audit what is learned from the table.
+    """Audit what is learned from the table, with the ε and the δ of one row.
 
     A private reference may learn from rows within its part of ε, and δ. Any other reference must not depend on released
     rows. The kernel is irrelevant here, so the one that is built fastest is used.
@@ -179,16 +217,16 @@ def _audit_reference(
         exact.append(audit_independence(release, table, procedure.epsilon, rng))
     if procedure.learns_privately:
         n_columns = len(release(table, int(rng.integers(MAX_SEED))).data.column_names)
-        claimed = procedure.epsilon
-        if not procedure.uses_holdout:
-            claimed -= procedure.row_epsilon(table)
+        part, delta = procedure.budget_of_a_row(table)
+        claimed = float(part)
         primitive_draws, primitive_seed = draws // DRAWS_PER_PRIMITIVE_DRAW, int(rng.integers(MAX_SEED))
         measured, computed = audit_primitives(
             claimed, delta, draws=primitive_draws, confidence=confidence, seed=primitive_seed
         )
         bounds, exact = [*bounds, *measured], [*exact, *computed]
         if procedure.uses_holdout:
-            split = Split.new(procedure.options["holdout"], bits=source(int(rng.integers(MAX_SEED))))
+            by = None if procedure.unit is None else procedure.unit.column
+            split = Split.new(procedure.options["holdout"], by, bits=source(int(rng.integers(MAX_SEED))))
             release = release.with_options(split=split, holdout=None)
         fits = min(default_fits(n_columns), max(MIN_FITS, draws // DRAWS_PER_FIT))
         learned = audit_learning(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from dipriv._base.decimals import in_full
+from dipriv._base.decimals import in_short
 from dipriv.cli.look import ForceOption, FormatOption
 from dipriv.cli.terminal import (
     Progress,
@@ -45,6 +45,8 @@ def audit(
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
     holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out, as for privatize.")] = None,
     public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Audit the promise to a person, as for privatize.")] = None,
+    rows_per_unit: Annotated[int | None, typer.Option(help="With --unit, as for privatize.")] = None,
     secret: Annotated[str | None, typer.Option(help="Column that an attacker wants to know; all if unset.")] = None,
     draws: Annotated[int, typer.Option(help="Rows to draw for the bound on ε.")] = 2_000_000,
     confidence: Annotated[float, typer.Option(help="Of each bound and interval.")] = 0.999,
@@ -59,7 +61,7 @@ def audit(
 ) -> None:
     """Audit a release of this table: lower bounds on ε beside the claim, and attacks with a control group.
 
-    Nothing is published, and no ε is spent. The guarantee of a row is audited, not that of a person (privatize --unit).
+    Nothing is published, and no ε is spent. With --unit the guarantee of a person with several rows is audited.
 
     Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error.
     """
@@ -86,6 +88,8 @@ def audit(
         "public": None if public is None else File.at(public).read(),
         "target": target,
         "reference_share": reference_share,
+        "unit": unit,
+        "rows_per_unit": rows_per_unit,
     }
     with Progress("auditing", unit="%", quiet=quiet) as bar:
 
@@ -117,7 +121,8 @@ def audit(
                 say(f"{what}: {path}")
         say(f"\n{PRIVATE}")
     if not found.passed:
-        warn(found.conclusion)
+        if as_json:
+            warn(found.conclusion)
         raise typer.Exit(1)
 
 
@@ -146,15 +151,19 @@ def _write_report(
 
 def _show(found: Audit) -> None:
     """Print the results as tables: folded to the width of a terminal, elsewhere one line for each entry."""
-    from dipriv.auditing.results import as_percent
+    from dipriv.auditing.results import Scope, as_percent
 
     bounds = _table("ε of", "verdict", "claimed", "bound", "confidence", "draws")
-    for bound in found.bounds:
-        numbers = _claim(bound), f"{bound.lower:.3g}", as_percent(bound.confidence), f"{bound.draws:,}"
-        bounds.add_row(plain(bound.what), _verdict(bound), *numbers)
-    for exact in found.exact:
-        numbers = _claim(exact), f"{exact.epsilon:.3g}", "exact", ""
-        bounds.add_row(plain(exact.what), _verdict(exact), *numbers)
+    rows: list[tuple[Bound | Exact, str, str, str]] = [
+        *((one, f"{one.lower:.3g}", as_percent(one.confidence), f"{one.draws:,}") for one in found.bounds),
+        *((one, f"{one.epsilon:.3g}", "exact", "") for one in found.exact),
+    ]
+    for scope in Scope:
+        of_scope = [row for row in rows if row[0].scope is scope]
+        if of_scope:
+            bounds.add_row(f"[bold]{scope}[/bold]")
+        for one, *numbers in of_scope:
+            bounds.add_row(plain(one.what), _verdict(one), _claim(one), *numbers)
     attacks = _table("attack", "verdict", "people", "control", "gain", "interval", "claim allows")
     for attack in found.attacks:
         gain = attack.advantage
@@ -172,9 +181,12 @@ def _show(found: Audit) -> None:
             shown.width = out.measure(shown, options=out.options.update(width=MAX_WIDTH)).maximum
         out.print(shown)
         out.print()
+    if found.checks:
+        say(f"{sum(check.passed for check in found.checks)} of {len(found.checks)} checks hold.")
     for remark in found.remarks:
         say(remark)
-    say(f"{found.conclusion} Figures: {found.headline}." if found.passed else found.headline)
+    say(f"\n{found.headline[0].upper()}{found.headline[1:]}.")
+    (say if found.passed else warn)(found.conclusion)
 
 
 def _table(*names: str) -> Table:
@@ -187,7 +199,7 @@ def _table(*names: str) -> Table:
 
 def _claim(finding: Bound | Exact) -> str:
     """The claimed ε, and δ where it is not 0; the bound is at this δ."""
-    return f"{finding.claimed:.3g}" + (f", δ {in_full(finding.delta)}" if finding.delta else "")
+    return f"{finding.claimed:.3g}" + (f", δ {in_short(finding.delta)}" if finding.delta else "")
 
 
 def _verdict(finding: Bound | Exact | AttackResult) -> str:

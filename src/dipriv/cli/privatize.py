@@ -78,10 +78,10 @@ def privatize(
     ] = None,
     public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Privacy unit: the column that identifies whose a row is. Its rows share ε.")
+        str | None, typer.Option(help="Protect persons, not rows: the column that says whose a row is.")
     ] = None,
     rows_per_unit: Annotated[
-        int | None, typer.Option(help="With --unit: how many rows of one unit are released at most [default: 10].")
+        int | None, typer.Option(help="With --unit: how many rows of a person are released at most [default: 10].")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="For experiments only: NOT PRIVATE.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML comparison: do not publish it.")] = None,
@@ -187,7 +187,7 @@ def _two_names(pair: str) -> tuple[str, str]:
 
 def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:
     """A comparison of matching rows; if it fails, the release is complete all the same, and the error says so."""
-    from dipriv.guarantee.wording import privacy_loss
+    from dipriv.guarantee.wording import spent
     from dipriv.report import compare, write_report
     from dipriv.schema import Schema
 
@@ -199,8 +199,8 @@ def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, 
         compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
         write_report(compared, report)
     except BaseException as error:
-        loss = privacy_loss(release.guarantee.epsilon, release.guarantee.delta)
-        error.add_note(f"The release itself is complete: {output} is written, and {loss} is spent.")
+        loss = spent(release.guarantee.epsilon, release.guarantee.delta)
+        error.add_note(f"The release itself is complete: {output} is written, and {loss}.")
         raise
 
 
@@ -222,6 +222,8 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
 
 
 def _print_summary(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
+    from dipriv.guarantee.wording import row_fidelity
+
     echo = warn if output == "-" else say
     name = "standard output" if output == "-" else Path(output).name
     rows = release.row_counts
@@ -229,6 +231,8 @@ def _print_summary(release: Release[Any], output: str, report: Path | None, acco
     if rows.dropped:
         echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
     echo(f"\n{release.guarantee}\n")
+    if kept := row_fidelity(release.fidelity):
+        echo(kept)
     if account is not None:
         echo(f"Ledger: data set {account.name!r}, release {account.releases}, {account}.")
     if report is not None:

@@ -275,6 +275,9 @@ _LISTS: dict[str, type[Any]] = {
 class Guarantee:
     """A differential-privacy guarantee (the paper's Definition 1) as typed facts. `str` gives it in words.
 
+    It is computational: ε and δ hold as long as AES-256 keystream, which the noise is drawn from, cannot be
+    distinguished from random bits.
+
     Parameters
     ----------
     epsilon, delta : the privacy loss, of the privacy unit; δ is 0 for pure differential privacy. ε is infinite if there

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dipriv._base.decimals import in_full, in_short
 from dipriv.guarantee.guarantee import (
@@ -22,6 +22,9 @@ from dipriv.guarantee.guarantee import (
 )
 
 HELD_OUT = "Rows that were held out have no formal protection."
+COMPUTATIONAL = "no attacker can distinguish AES-256 keystream, which the noise is drawn from, from random bits"
+SYNTHETIC = 0.1
+"""Rows whose values have a smaller correlation with the true ones say next to nothing about a person."""
 SEEDED = "NOT PRIVATE: SEEDED. Anyone who knows the seed can undo the noise; use a seed for experiments only."
 
 
@@ -41,11 +44,52 @@ def statement(guarantee: Guarantee) -> str:
         f"{percent(two)} after two.",
         f"  Method:     {guarantee.kernel} kernel, reference: {reference(guarantee.reference)}.",
     ]
+    most = largest_correlation(guarantee)
+    if most is not None and most < SYNTHETIC:
+        lines.append(
+            "  Rows:       as good as synthetic: the expected correlation of released with true values is at most "
+            f"{in_short(most, 2)}. What is kept is the distribution."
+        )
     conditions = assumptions(guarantee)
     if conditions:
         lines.append("  Provided that:")
         lines.extend(f"    - {condition}." for condition in conditions)
     return "\n".join(lines)
+
+
+def largest_correlation(guarantee: Guarantee) -> float | None:
+    """The largest expected correlation of released with true values that the noise on rows allows: tanh(ε/2).
+
+    The squared maximal correlation of an ε-differentially private channel is at most the contraction coefficient of its
+    χ² divergence, which is at most ((e^ε - 1) / (e^ε + 1))² (Asoodeh and Zhang 2022). It is None where rows have
+    different references, or are not the privacy unit.
+
+    >>> known = ReferenceFacts(ReferenceSource.KNOWN, "known distribution")
+    >>> f"{largest_correlation(Guarantee(0.1, 'laplace', known)):.3f}"
+    '0.050'
+    """
+    facts, unit = guarantee.reference, guarantee.unit
+    same = facts.source not in (ReferenceSource.GROUPS, ReferenceSource.NONE, ReferenceSource.UNKNOWN)
+    if not same or unit.kind not in (UnitKind.ROW, UnitKind.ROWS_OF_ONE_VALUE):
+        return None
+    return math.tanh((guarantee.epsilon / (unit.max_rows or 1) if facts.row_epsilon is None else facts.row_epsilon) / 2)
+
+
+def row_fidelity(fidelity: Mapping[str, float]) -> str:
+    """How much of a row is kept, in a sentence: the range of the columns' expected correlations with the true values.
+
+    >>> row_fidelity({"age": 0.31, "pay": 0.29})
+    'Row by row, the expected correlation with the true values is 0.29 to 0.31.'
+    >>> row_fidelity({"age": 0.031, "pay": 0.009})
+    'Row by row, the release is as good as synthetic: the expected correlation with the true values is 0.031 at most.'
+    """
+    known = [kept for kept in fidelity.values() if not math.isnan(kept)]
+    if not known:
+        return ""
+    what, most = "expected correlation with the true values", f"{max(known):.2g}"
+    if max(known) < SYNTHETIC:
+        return f"Row by row, the release is as good as synthetic: the {what} is {most} at most."
+    return f"Row by row, the {what} is {max(0.0, min(known)):.2g} to {most}."
 
 
 def _public_labels(guarantee: Guarantee) -> str:
@@ -61,6 +105,17 @@ def privacy_loss(epsilon: float, delta: float = 0.0) -> str:
     ('ε = 1, δ = 1e-9', 'ε = 0.5')
     """
     return f"ε = {in_full(epsilon)}" + (f", δ = {in_full(delta)}" if delta else "")
+
+
+def spent(epsilon: float, delta: float = 0.0) -> str:
+    """That a privacy loss is spent.
+
+    >>> spent(1.0, 1e-9), spent(0.5)
+    ('ε = 1 and δ = 1e-9 are spent', 'ε = 0.5 is spent')
+    """
+    if not delta:
+        return f"{privacy_loss(epsilon)} is spent"
+    return f"{privacy_loss(epsilon)} and δ = {in_full(delta)} are spent"
 
 
 def percent(share: float) -> str:
@@ -92,10 +147,10 @@ def unit_name(unit: PrivacyUnit) -> str:
     """The privacy unit as a noun.
 
     >>> unit_name(PrivacyUnit.rows_of("person", 3))
-    "the rows of one 'person' (at most 3)"
+    "a person, by 'person' (at most 3 rows)"
     """
     if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
-        return f"the rows of one {unit.column!r} (at most {unit.max_rows})"
+        return f"a person, by {unit.column!r} (at most {unit.max_rows} row{'s' * (unit.max_rows != 1)})"
     return _UNITS[unit.kind]
 
 
@@ -104,7 +159,7 @@ def true_value(unit: PrivacyUnit | None) -> str:
     if unit is None:
         return "the true values of one privacy unit"
     if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
-        return f"the true values of all rows of one {unit.column!r}"
+        return "the true values of all rows of a person"
     return _TESTED[unit.kind]
 
 
@@ -125,7 +180,10 @@ def reference(facts: ReferenceFacts) -> str:
 
 def assumptions(guarantee: Guarantee) -> list[str]:
     """What must hold for the guarantee to hold, one clause each."""
-    return [*map(_assumption, guarantee.assumptions), *_legacy(guarantee, LegacyField.CONDITION)]
+    kinds = {one.kind for one in guarantee.assumptions}
+    by_aes = guarantee.secure_randomness and AssumptionKind.FLOATING_POINT_NOISE not in kinds
+    computational = [COMPUTATIONAL] if by_aes and guarantee.model is not Model.NONE else []
+    return [*map(_assumption, guarantee.assumptions), *_legacy(guarantee, LegacyField.CONDITION), *computational]
 
 
 def _protected(guarantee: Guarantee) -> str:
@@ -133,11 +191,11 @@ def _protected(guarantee: Guarantee) -> str:
     count = "" if guarantee.released_rows is None else f"{guarantee.released_rows} "
     unit = guarantee.unit
     if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
-        released = f"; {guarantee.released_rows} rows are released" if count else ""
-        whole = "released rows" if guarantee.has_unprotected_rows else "rows"
+        who = "every person who is not held out" if guarantee.has_unprotected_rows else "every person"
+        rows = f", {guarantee.released_rows} in all" if count else ""
         return (
-            f"all {whole} of one {unit.column!r} together (contribution bounding: at most {unit.max_rows} rows of each "
-            f"{unit.column!r} are released{released})"
+            f"{who}, with all of their rows together (column {unit.column!r} says whose a row is; at most "
+            f"{unit.max_rows} rows of a person are released{rows}, further ones are not)"
         )
     if UnprotectedKind.FIT_ROWS in kinds:
         said = "the rows passed to transform"
@@ -178,7 +236,7 @@ def _neighbours(guarantee: Guarantee) -> str:
     if guarantee.neighbouring is Neighbouring.ANY_TWO:
         return f"any two {_PLURALS[unit.kind]}"
     if unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
-        change = f"the rows of one {unit.column!r} are replaced by any others"
+        change = "all rows of one person are replaced by any others"
     else:
         change = f"{(_legacy(guarantee, LegacyField.UNIT) or [_UNITS[unit.kind]])[0]} is replaced by any other"
     return f"substitute-one (bounded) neighbouring datasets, where {change}"
@@ -251,8 +309,8 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
     AssumptionKind.CATEGORIES_PUBLIC: _always("the categories listed in the types of columns are public"),
     AssumptionKind.SPLIT_COLUMN_PUBLIC: _about("column NAMES, which decides which rows are held out, is public"),
     AssumptionKind.UNIT_SIZES_PUBLIC: _about(
-        "which rows have the same NAMES, and how many, is public; the rows that are released of each are picked at "
-        "random"
+        "it is public which rows have the same value of NAMES; all rows of a person have the same value there, and "
+        "which of them are released is random"
     ),
     AssumptionKind.GROUP_COLUMN_PUBLIC: _about(
         "column NAMES, which decides whose reference a row uses, is public; rows are protected one by one, several "

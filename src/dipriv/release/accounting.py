@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dipriv.errors import DiprivError
 from dipriv.guarantee import Guarantee
-from dipriv.guarantee.wording import privacy_loss
+from dipriv.guarantee.wording import spent
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
 
@@ -127,5 +127,4 @@ class Receipt:
 
     def _spent(self) -> str:
         where = "" if self.number is None else f" in the ledger, as release {self.number} of data set {self.dataset!r}"
-        loss = privacy_loss(self.guarantee.epsilon, self.guarantee.delta)
-        return f"{loss} is spent{where}: some of the output may have been seen."
+        return f"{spent(self.guarantee.epsilon, self.guarantee.delta)}{where}: some of the output may have been seen."

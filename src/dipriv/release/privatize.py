@@ -75,13 +75,15 @@ def privatize(
 ) -> Release[Any]:
     """Release a table row by row under differential privacy.
 
+    The guarantee is computational: noise is drawn from AES-256 keystream with a key of the operating system.
+
     Parameters
     ----------
     data : pandas, polars or pyarrow table, or two-dimensional numpy array; or rows that are read in several passes: the
         path of a file (CSV, TSV, Parquet, Arrow) or of a folder or pattern of Parquet files, a polars LazyFrame, a
         pyarrow Dataset, a function that returns a fresh iterator of Arrow record batches each time, or a Spark
         DataFrame. These must give the same rows in the same order each time.
-    epsilon : total privacy budget of a row, over all its columns; of all rows of a privacy unit with `unit`.
+    epsilon : total privacy budget of a row, over all its columns; with `unit`, of all rows of a person.
     delta : δ beside ε, for a private reference, which finds labels and frequent values under it and may be measured
         with Gaussian noise: at most this much is spent, 1e-9 by default. 0 for pure ε-differential privacy. Releases
         with other references are always pure.
@@ -97,9 +99,10 @@ def privatize(
     holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release. Given
         with a private reference, that is learned from the hold-out with all of ε, and the other rows are released.
     public : a public table with the same columns; the reference is fitted on it and every row is released.
-    unit, rows_per_unit : privacy unit: the column that identifies the person (or other entity) a row belongs to; all
-        rows of a unit share ε. Contribution bounding: at most `rows_per_unit` (10) rows per unit are released, picked
-        at random. The column itself is not released unless it is kept.
+    unit, rows_per_unit : privacy unit: the column that identifies the person (or other entity) a row belongs to; ε and
+        δ then protect a person, with all of their rows together. Contribution bounding: at most `rows_per_unit` (10)
+        rows of a person, picked at random, are used and released; rows beyond that are not released. The column itself
+        is not released unless it is kept.
     target : a column of interest: what others say about it is kept best by a private reference.
     reference_share : the part of ε that a private reference is learned with.
     labels : where the labels of text and categorical columns come from that the schema does not list: "private" (the
@@ -108,7 +111,7 @@ def privatize(
     pairs : pairs of columns whose joint distribution a private reference measures first.
     ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
         against the data set's budget before anything is released, and holds out the same rows as every other release.
-    seed : leave out for secure randomness; a seed is for experiments and voids the guarantee.
+    seed : leave out for the operating system's randomness; a seed is for experiments and voids the guarantee.
     progress : show a progress bar on the terminal; or a function, called with what is being done, how much of it is
         done, and how much there is (or None).
 

@@ -1,8 +1,8 @@
-"""Privacy units and contribution bounding: all rows of a unit (a person, a household) share ε.
+"""Privacy units and contribution bounding: all rows of a person (or of a household) share ε.
 
-With at most K rows per unit and ε/K a row, the rows of one unit together are ε-private (group privacy). If a row is
+With at most K rows per person and ε/K a row, the rows of one person together are ε-private (group privacy). If a row is
 (ε', δ')-private, K rows together are (K ε', δ' (1 + e^ε' + ... + e^((K - 1) ε')))-private (Vadhan 2017, Lemma 2.2).
-Which K rows of a unit are kept is decided by a keyed hash of their positions: by nothing that the rows contain.
+Which K rows of a person are kept is decided by a keyed hash of their positions: by nothing that the rows contain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ContributionBound:
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or not 1 <= self.max_rows <= 1_000_000:
             raise InputError(
                 f"rows_per_unit={self.max_rows!r} is not a whole number from 1 to 1,000,000.",
-                "Give the largest number of rows of one unit that are released.",
+                "Give the largest number of rows of a person that are released.",
             )
 
     def row_epsilon(self, epsilon: float) -> float:

@@ -52,11 +52,11 @@ def test_a_missing_threshold_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_labels_are_planted_in_one_row_and_seen_anywhere() -> None:
-    planted, labels = plant(PEOPLE, ["job", "town"], 3)
+    planted, labels = plant(PEOPLE, ["job", "town"], np.arange(N) == 3)
     changed = [row for row in range(N) if planted.slice(row, 1).to_pylist() != PEOPLE.slice(row, 1).to_pylist()]
     assert changed == [3]
     assert planted.column("job")[3].as_py() == labels["job"]
-    _, others = plant(planted, ["job"], 4)
+    _, others = plant(planted, ["job"], np.arange(N) == 4)
     assert others["job"] != labels["job"]  # nobody else has it
     assert pa.types.is_dictionary(planted.column("town").type)
     for name in labels:

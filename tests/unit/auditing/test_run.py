@@ -24,6 +24,7 @@ import dipriv
 from dipriv.auditing import AttackResult, Audit, Bound, Exact
 from dipriv.auditing.intervals import Estimate, Rate, at_least, epsilon_of_draws
 from dipriv.auditing.procedure import Privatize
+from dipriv.auditing.results import Check, Scope
 from dipriv.cli import app
 from dipriv.cli.audit import _show
 from dipriv.kernels import Laplace
@@ -92,13 +93,16 @@ def test_a_planted_bug_is_found_and_the_command_says_so(
     asked = [table, "-e", 1, "--public", public, "--drop", "id", "--drop", "sex", "--kernel", "laplace"]
     asked += ["--draws", 40_000, "--seed", 1]
     said = command(*asked)
-    assert "nothing speaks against the guarantee. Figures: claimed ε 1.00; audited lower bound 0." in said
+    assert "; nothing speaks against the promise." in said
+    assert "Claimed ε 1.00; audited lower bound 0." in said
     assert "not refuted" in said
-    assert "The claim is refuted" not in said
+    assert "more than promised" not in said
     less_noise(monkeypatch)
     out = tmp_path / "found.json"
     said = command(*asked, "-o", out, "-q", code=1)
-    assert "The claim is refuted" in said
+    assert "The attack on released rows found a loss of at least ε = 1." in said
+    assert ", more than promised: ε = 1." in said
+    assert "Do not publish a release that is made this way." in said
     found = json.loads(out.read_text())
     assert found["passed"] is False
     assert 1.0 < found["lower"] < 2.0
@@ -115,13 +119,15 @@ def test_the_command_writes_a_report_and_json(table: Path, tmp_path: Path) -> No
     assert {"bounds", "exact", "attacks", "guarantee", "passed"} <= set(found)
     page = report.read_text(encoding="utf-8")
     assert '<h2 id="audit">Audit</h2>' in page
-    assert "audited lower bound" in page
+    assert "udited lower bound" in page
+    assert "nothing speaks against the promise." in page
     command(*asked, "--json", "--force")
     assert report.read_text(encoding="utf-8") == page  # the same seed, the same report
 
 
 def bound(claimed: float, lower: float, confidence: float = 0.999, what: str = "released rows") -> Bound:
-    return Bound(what, claimed, lower, confidence, 2_000_000, "lowest against highest")
+    scope = Scope.ROW if what == "released rows" else Scope.RELEASE
+    return Bound(what, claimed, lower, confidence, 2_000_000, "lowest against highest", scope=scope)
 
 
 def attack(name: str, allowed: float | None = None, limit: float | None = None) -> AttackResult:
@@ -139,7 +145,16 @@ def found_all(lower: float, epsilon: float = 0.999) -> Audit:
 @pytest.mark.slow
 def test_the_reports_section_shows_what_was_found() -> None:
     page = render(compare(PEOPLE, PEOPLE, audit=found_all(1.25, math.inf)))
-    for needle in ("The claim is refuted", "finds &lt;rows&gt;", "no promise", "1.25", "50 of 100 rows", "∞", "0.172"):
+    for needle in (
+        "more than promised: ε = 1.",
+        "whole release, from table",
+        "finds &lt;rows&gt;",
+        "no promise",
+        "1.25",
+        "50 of 100 rows",
+        "∞",
+        "0.172",
+    ):
         assert needle in page
     assert ">not refuted<" in page
     assert ">holds<" not in page
@@ -178,6 +193,50 @@ def test_the_headline_is_of_the_rows_or_the_release_unless_a_step_is_refuted() -
     assert "0.800 of it for noise on counts" in Audit(1.0, "", 100, (step,)).headline
 
 
+def test_the_conclusion_says_what_was_found_in_plain_words() -> None:
+    nothing = AttackResult("linkage", "", Rate(3, 100), Rate(3, 100), Estimate(0.0, -0.1, 0.1), 0.05, 0.1)
+    assert found_by(nothing) == "No attack did better than guessing; nothing speaks against the promise."
+    gained = attack("membership", 0.4, 0.45)
+    assert found_by(nothing, gained) == (
+        "Attacks did better than guessing, but not more than the promise allows (membership: 20% more often, "
+        "40% allowed); nothing speaks against the promise."
+    )
+    assert found_by(attack("exposure")).endswith(" Rows that have no promise were found by: exposure.")
+    refuting = attack("membership", 0.05, 0.1)
+    assert found_by(nothing, refuting).splitlines() == [
+        "The attack 'membership' succeeds 12% more often than guessing, more than promised: 10%.",
+        "Do not publish a release that is made this way.",
+    ]
+    canaries = bound(1.0, 0.27, what="release, extreme canaries")
+    assert "release, extreme canaries: ε at least 0.27, 1 allowed" in Audit(1.0, "", 100, (canaries,)).conclusion
+    assert "found a loss without any limit" in Audit(1.0, "", 9, (), (Exact("noise", 1.0, math.inf),)).conclusion
+    broken = Check("a ledger knows it", False, "A ledger does not know it.")
+    said = Audit(1.0, "", 100, checks=(broken,))
+    assert said.conclusion.startswith("A ledger does not know it.\n")
+    assert not said.passed
+
+
+def found_by(*attacks: AttackResult) -> str:
+    return Audit(1.0, "", 100, attacks=attacks).conclusion
+
+
+def test_an_audit_prints_its_conclusion_and_a_small_table() -> None:
+    lines = str(replace(found_all(0.9), delta=1e-9)).splitlines()
+    assert lines[0].endswith(
+        "nothing speaks against the promise. Rows that have no promise were found by: exposure, nearly verbatim."
+    )
+    assert lines[2] == "Promised: ε = 1, δ = 1e-9 to every row. 100 rows were audited."
+    assert lines[4].split() == ["found", "promised"]
+    assert lines[5].startswith("noise on one row, for the fitted reference")
+    assert lines[5].endswith("ε at least 0.9        ε = 1")
+    assert lines[-1] == "50 of 100 rows were audited."
+    assert len(lines) < 15
+    assert max(map(len, lines[4:])) <= 120
+    refuted = str(found_all(0.9, math.inf)).splitlines()
+    assert "noise on one row, for the fitted reference" in refuted[6]
+    assert "ε = inf" in refuted[6]
+
+
 def test_the_headline_without_bounds() -> None:
     assert Audit(0.001, "", 100).headline == "claimed ε 0.0010; no lower bound was measured"
     assert Audit(0.5, "", 100, delta=1e-9).headline == "claimed ε 0.50, δ 1e-9; no lower bound was measured"
@@ -193,7 +252,8 @@ def test_the_headline_names_the_delta() -> None:
 
 def test_the_command_shows_the_delta_of_each_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     approximate = Audit(1.0, "", 100, (replace(bound(1.0, 0.5), delta=1e-9), bound(0.2, 0.1)), delta=1e-9)
-    first, second = shown(monkeypatch, approximate, force_terminal=False)[1:3]
+    lines = shown(monkeypatch, approximate, force_terminal=False)
+    first, second = (line for line in lines if line.startswith("released rows"))
     assert " 1, δ 1e-9 0.5 " in first
     assert "δ" not in second
 
@@ -227,11 +287,12 @@ def test_an_audit_compares_with_the_delta_of_the_guarantee() -> None:
 
 def test_what_was_found_is_strict_json() -> None:
     found = json.loads(json.dumps(found_all(0.9, math.inf).to_dict(), allow_nan=False))
-    assert found["format"] == 3
+    assert found["format"] == 4
     assert found["headline"] == "claimed ε 1.00; audited lower bound 0.90 (99.9%)"
     assert found["passed"] is False
     assert found["exact"] == [
         {"what": "a row, all columns together", "claimed": 1.0, "epsilon": "inf", "delta": 0.0, "exceeded": True}
+        | {"scope": "noise on one row, for the fitted reference"}
     ]
     assert [one["exceeded"] for one in found["bounds"] + found["attacks"]] == [False] * 4
     rate = Rate(30, 100)
@@ -262,7 +323,16 @@ def test_tables_are_whole_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None
     assert max(map(len, lines)) <= 80
     assert "…" not in "".join(lines)
     assert lines[0].split() == ["ε", "of", "verdict", "claimed", "bound", "confidence", "draws"]
-    assert lines[1].split() == ["released", "rows", "refuted", "1", "1.25", "99.9%", "2,000,000"]
+    assert lines[1].startswith("noise on one row, for the fitted")
+    assert next(line for line in lines if line.startswith("released rows")).split() == [
+        "released",
+        "rows",
+        "refuted",
+        "1",
+        "1.25",
+        "99.9%",
+        "2,000,000",
+    ]
     row = next(line for line in lines if line.startswith("attribute"))
     assert row.split()[-9:] == ["not", "refuted", "0.300", "0.100", "+0.200", "+0.125", "to", "+0.275", "0.172"]
     narrow = "".join("".join(line.split()) for line in lines)
@@ -298,7 +368,7 @@ def test_the_command_in_a_pipe_of_80_columns(table: Path, tmp_path: Path) -> Non
     help_ = " ".join(run("audit", "--help", code=0).replace("│", " ").split())
     assert "wants to know; all if unset." in help_
     assert "2 after an error" in help_
-    assert "not that of a person" in help_
+    assert "the guarantee of a person with several rows" in help_
     assert "--control" in help_
     there = tmp_path / "there.json"
     there.write_text("{}")
@@ -322,12 +392,13 @@ def test_large_tables_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dipriv.auditing.run.MAX_ROWS", 1000)
     found = dipriv.audit(PEOPLE, 1.0, columns=["age"], **QUICK)
     assert found.rows == 1000
-    assert found.remarks == ("1,000 of 1,500 rows were audited, picked at random.",)
+    assert found.remarks[0] == "1,000 of 1,500 rows were audited, picked at random."
 
 
 def test_bad_options() -> None:
     audit = dipriv.audit
-    refused(dipriv.InputError, "'unit'", "reference", call=lambda: audit(PEOPLE, 1.0, unit="id"))
+    refused(dipriv.InputError, "'seeds'", "reference", call=lambda: audit(PEOPLE, 1.0, seeds=3))
+    refused(dipriv.InputError, "rows_per_unit", call=lambda: audit(PEOPLE, 1.0, rows_per_unit=3))
     refused(dipriv.InputError, "confidence=1.5", call=lambda: audit(PEOPLE, 1.0, confidence=1.5))
     refused(dipriv.InputError, "epsilon", call=lambda: audit(PEOPLE, 0.0))
     refused(dipriv.InputError, "secret", call=lambda: audit(PEOPLE, 1.0, columns=["age"], secret="x", **QUICK))

@@ -36,6 +36,7 @@ from dipriv.guarantee import (
 from dipriv.guarantee.guarantee import MAX_EPSILON, MIN_EPSILON, NAMED_ASSUMPTIONS, LegacyField, unreadable
 from dipriv.guarantee.sidecar import Sidecar
 from dipriv.guarantee.trade_off import largest_probability
+from dipriv.guarantee.wording import largest_correlation
 from dipriv.references import Empirical, Grouped, Known, Parametric
 
 FRAME = pd.DataFrame({"who": np.repeat(np.arange(50), 8), "a": np.arange(400.0), "b": pd.Categorical(["x", "y"] * 200)})
@@ -97,10 +98,32 @@ def test_a_guarantee_for_a_unit_speaks_of_the_unit(reference: str) -> None:
     said = dipriv.privatize(FRAME, 1.0, reference=reference, unit="who", rows_per_unit=3).guarantee
     assert said.unit == PrivacyUnit.rows_of("who", 3)
     text = str(said)
-    assert "of one 'who' together (contribution bounding: at most 3 rows of each 'who' are released" in text
-    assert "where the rows of one 'who' are replaced by any others" in text
-    assert "a test of the true values of all rows of one 'who' at level 5%" in text
+    who = "every person" if reference == "private" else "every person who is not held out"
+    assert f"  Protects:   {who}, with all of their rows together (column 'who' says whose a row is; at most 3 " in text
+    assert "further ones are not)" in text
+    assert "where all rows of one person are replaced by any others" in text
+    assert "a test of the true values of all rows of a person at level 5%" in text
     assert not any(wrong in text for wrong in ("every row", "one row"))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.19, 1.0, 3.0])
+def test_no_correlation_exceeds_what_the_noise_on_rows_allows(epsilon: float) -> None:
+    coins = pd.DataFrame({"coin": np.arange(400) % 2})
+    release = dipriv.privatize(coins, epsilon, reference=Known(stats.bernoulli(0.5)))
+    limit = largest_correlation(release.guarantee)
+    assert limit == pytest.approx(math.tanh(epsilon / 2))
+    assert release.fidelity["coin"] == pytest.approx(limit, rel=1e-6)  # randomized response attains it
+    assert release.fidelity["coin"] <= limit
+    assert ("as good as synthetic" in str(release.guarantee)) is (epsilon < 0.2)
+    normal = dipriv.privatize(FRAME[["a"]], epsilon, reference=Known(stats.norm()))
+    assert 0 < normal.fidelity["a"] < limit
+
+
+def test_rows_of_persons_have_a_part_of_epsilon_and_groups_no_limit() -> None:
+    of_person = replace(KNOWN, epsilon=1.0, unit=PrivacyUnit.rows_of("who", 10))
+    assert largest_correlation(of_person) == pytest.approx(math.tanh(0.05))
+    grouped = replace(KNOWN, reference=ReferenceFacts(ReferenceSource.GROUPS, "one reference per group"))
+    assert largest_correlation(grouped) is None
 
 
 def test_lemma_1_bounds_the_attackers_power() -> None:
@@ -190,7 +213,7 @@ WORDED: dict[AssumptionKind, str] = {
     AssumptionKind.SCHEMA_PUBLIC: "what the schema declares is public, for 'a', 'b'",
     AssumptionKind.CATEGORIES_PUBLIC: "the categories listed in the types of columns are public",
     AssumptionKind.SPLIT_COLUMN_PUBLIC: "which decides which rows are held out, is public",
-    AssumptionKind.UNIT_SIZES_PUBLIC: "which rows have the same 'a', 'b', and how many, is public",
+    AssumptionKind.UNIT_SIZES_PUBLIC: "it is public which rows have the same value of 'a', 'b'",
     AssumptionKind.GROUP_COLUMN_PUBLIC: "which decides whose reference a row uses, is public",
     AssumptionKind.ONE_ROW_PER_PERSON: "each person has one row",
     AssumptionKind.FILE_TYPES_PUBLIC: "which were inferred from all its rows, are public",

@@ -165,4 +165,4 @@ def test_a_failure_says_that_delta_is_spent() -> None:
 
     with pytest.raises(RuntimeError) as caught:
         dipriv.privatize(PAY, 0.5, reference=Failing())
-    assert caught.value.__notes__[0].startswith("ε = 0.5, δ = 1e-9 is spent: ")
+    assert caught.value.__notes__[0].startswith("ε = 0.5 and δ = 1e-9 are spent: ")

@@ -1,0 +1,212 @@
+"""Whether a ledger recognizes a table that was changed to evade its budget.
+
+A table is released under a name whose budget this exhausts. Then the same rows are offered under another name: with
+other options, in another order, under other column names, with a row or a column more or less, from another file type.
+Each of these must be refused, or counted under the first name. A table of other values must be released: a ledger that
+refuses everything recognizes nothing. The ledger of the audit is a temporary file.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+import pyarrow.types as pt
+
+from dipriv.auditing.learning import sample_rows
+from dipriv.auditing.results import Check
+from dipriv.errors import BudgetError, LedgerError, PrivacyWarning
+from dipriv.ledger import Ledger
+from dipriv.release.privatize import privatize
+
+NAME, OTHER_NAME = "audited", "evasion"
+NOT_RECOGNIZED = frozenset(
+    {
+        "the rows in another order",
+        "the rows sorted",
+        "renamed columns",
+        "one row more",
+        "one row less",
+        "one column more",
+        "columns in another order",
+        "one column less",
+        "a CSV file with the option keep",
+        "shuffled rows under new names, one row and one column less",
+    }
+)
+"""Ways that ledgers do not recognize yet: an audit leaves them out and says so."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evasion:
+    """A way to offer the same rows again: the table or the file that is offered, and the options of the release."""
+
+    words: str
+    make: Callable[[pa.Table, Path], Any] = field(repr=False)
+    options: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+
+def audit_recognition(
+    table: pa.Table, epsilon: float, *, leave_out: Collection[str] = (), seed: int = 0
+) -> tuple[Check, ...]:
+    """One check for each way to offer the rows of this table again, and one for a table of other values.
+
+    Parameters
+    ----------
+    table : the private table, of which a sample is offered.
+    epsilon : the ε of each release, which is also the budget.
+    leave_out : ways that are not tried, by their words.
+    seed : chooses the sample and shuffles.
+
+    Returns
+    -------
+    The checks, in the order of `evasions`.
+
+    Raises
+    ------
+    InputError : the table cannot be released with the default options.
+    """
+    rng = np.random.default_rng(seed)
+    table = sample_rows(table, rng).combine_chunks()
+    with TemporaryDirectory() as name, Ledger.open(Path(name) / "ledger.db") as ledger:
+        ways = [(way, way.make(table, Path(name))) for way in evasions(table, rng) if way.words not in leave_out]
+        asked: dict[str, Any] = {"kernel": "laplace", "ledger": ledger}
+        ledger.set_budget(NAME, epsilon)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)  # nothing is published
+            privatize(table, epsilon, dataset=NAME, **asked)
+            return tuple(_checks(ways, table, epsilon, ledger, asked, rng))
+
+
+def _checks(
+    ways: Sequence[tuple[Evasion, Any]],
+    table: pa.Table,
+    epsilon: float,
+    ledger: Ledger,
+    asked: dict[str, Any],
+    rng: np.random.Generator,
+) -> Iterator[Check]:
+    for number, (evasion, offered) in enumerate(ways):
+        dataset = f"{OTHER_NAME} {number}"
+        try:
+            privatize(offered, epsilon, dataset=dataset, **evasion.options, **asked)
+            recognized = dataset not in {state.name for state in ledger.datasets()}
+        except (BudgetError, LedgerError):
+            recognized = True
+        yield Check(
+            f"a ledger recognizes {evasion.words}",
+            recognized,
+            f"A ledger does not recognize {evasion.words}: the same rows get a second budget under another name.",
+        )
+    try:
+        privatize(_other_values(table, rng), epsilon, dataset="other rows", **asked)
+        free = True
+    except (BudgetError, LedgerError):
+        free = False
+    yield Check("a ledger lets other rows pass", free, "A ledger takes a table of other rows for the audited table.")
+
+
+def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
+    """The ways that make sense for this table: a single column cannot be left out, or kept."""
+    names, n_rows = table.column_names, table.num_rows
+    shuffled = pa.array(rng.permutation(n_rows))
+    found = [
+        Evasion("the unchanged table", lambda table, _: table),
+        Evasion("the rows in another order", lambda table, _: table.take(shuffled)),
+        Evasion("the rows sorted", _sorted),
+        Evasion("renamed columns", lambda table, _: table.rename_columns([f"{name} (1)" for name in names])),
+        Evasion("one row more", lambda table, _: pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()),
+        Evasion("one row less", lambda table, _: table.slice(1)),
+        Evasion("one column more", lambda table, _: table.append_column("number of the row", [np.arange(n_rows)])),
+        Evasion("whole numbers as real ones", _with_reals),
+        Evasion("labels as categories", _with_categories),
+        Evasion("a Parquet file", _parquet),
+        Evasion("a CSV file", _csv),
+    ]
+    if find_spec("pandas") is not None:
+        found.append(Evasion("a pandas table", lambda table, _: table.to_pandas()))
+    if find_spec("polars") is not None:
+        found.append(Evasion("a polars table", _polars))
+    if len(names) > 1:
+        first, *others = names
+        found += [
+            Evasion("columns in another order", lambda table, _: table.select([*others, first])),
+            Evasion("one column less", lambda table, _: table.select(others)),
+            Evasion("the option keep", lambda table, _: table, {"keep": [first]}),
+            Evasion("the option unit", lambda table, _: table, {"unit": first, "rows_per_unit": 1}),
+            Evasion("a CSV file with the option keep", _csv, {"keep": [first]}),
+            Evasion("a CSV file with the option unit", _csv, {"unit": first, "rows_per_unit": 1}),
+            Evasion("the option drop", lambda table, _: table, {"drop": [first]}),
+            Evasion("the option columns", lambda table, _: table, {"columns": others}),
+            Evasion(
+                "shuffled rows under new names, one row and one column less",
+                lambda table, _: table.select(others).take(shuffled).slice(1).rename_columns(_numbered(len(others))),
+            ),
+        ]
+    return tuple(found)
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"column {number}" for number in range(count)]
+
+
+def _sorted(table: pa.Table, _: Path) -> pa.Table:
+    """By the first column that Arrow can sort by, from the largest value down."""
+    name = next((column.name for column in table.schema if not pt.is_dictionary(column.type)), None)
+    return table if name is None else table.sort_by([(name, "descending")])
+
+
+def _cast(table: pa.Table, which: Callable[[pa.DataType], bool], cast: Callable[[Any], Any]) -> pa.Table:
+    for place, column in enumerate(table.schema):
+        if which(column.type):
+            table = table.set_column(place, column.name, cast(table.column(place)))
+    return table
+
+
+def _with_reals(table: pa.Table, _: Path) -> pa.Table:
+    def exactly(values: pa.ChunkedArray) -> pa.ChunkedArray:
+        try:
+            return values.cast(pa.float64())
+        except pa.ArrowInvalid:  # beyond 2^53
+            return values
+
+    return _cast(table, pt.is_integer, exactly)
+
+
+def _with_categories(table: pa.Table, _: Path) -> pa.Table:
+    return _cast(table, lambda kind: bool(pt.is_string(kind) or pt.is_large_string(kind)), pc.dictionary_encode)
+
+
+def _without_categories(table: pa.Table) -> pa.Table:
+    return _cast(table, pt.is_dictionary, lambda values: values.cast(values.type.value_type))
+
+
+def _parquet(table: pa.Table, folder: Path) -> Path:
+    pyarrow.parquet.write_table(table, path := folder / "rows.parquet")
+    return path
+
+
+def _polars(table: pa.Table, _: Path) -> Any:
+    import polars
+
+    return polars.from_arrow(table)
+
+
+def _csv(table: pa.Table, folder: Path) -> Path:
+    pyarrow.csv.write_csv(_without_categories(table), path := folder / "rows.csv")
+    return path
+
+
+def _other_values(table: pa.Table, rng: np.random.Generator) -> pa.Table:
+    """Other rows: a table of the same size and column names, with normal random numbers."""
+    return pa.table({name: rng.normal(size=table.num_rows) for name in table.column_names})
