@@ -6,6 +6,7 @@ values themselves (levels, atoms, steps) show in the draft schema alone, whose h
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dipriv._tables import frames as tables
+from dipriv._tables.column_types import Given, Question, TypeRules
 from dipriv._tables.fitted_columns import infer
 from dipriv._tables.frames import Column, Table, contains_text
 from dipriv._tables.identifiers import Counts, Warned, count, free_text, refuse_free_text, warning
 from dipriv.errors import DiprivError
-from dipriv.schema import Categorical, Datetime, Discrete, Kind, Mixed, Schema
+from dipriv.schema import Categorical, ColumnType, Datetime, Discrete, Kind, Mixed, Schema
+from dipriv.sources import read_and_settle
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
 
@@ -43,7 +45,7 @@ class ColumnFacts:
     """One column as dipriv sees it.
 
     `kind` is what it would be taken as, without levels if they are many or suspect; None if its type or its values are
-    refused, and then `refused` says why. `nulls` include NaN; `distinct` is exact, but 0 for a refused column.
+    refused, and then `refused` says why, or asks what it is if its type is undecided. `nulls` include NaN; `distinct` is exact, but 0 for a refused column.
     `facts` are what would be read from the rows: levels, step, atoms, resolution, nulls. Once declared they are assumed
     public. `rare` is the number of declared levels or atoms that occur fewer than five times.
     """
@@ -90,12 +92,15 @@ class Inspection:
         return "\n".join([_comment(header), *(_draft(column) for column in self.columns)])
 
 
-def inspect(frame: Any) -> Inspection:
+def inspect(
+    frame: Any, *, types: Mapping[str, ColumnType] | None = None, missing: Sequence[str] = ()
+) -> Inspection:
     """What each column of a table looks like to dipriv: kind, nulls, and whether it seems to identify people.
 
     Parameters
     ----------
-    frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
+    frame : pandas, polars or pyarrow table, or two-dimensional numpy array; or the path of a file.
+    types, missing : as for `dipriv.privatize`.
 
     Returns
     -------
@@ -112,11 +117,14 @@ def inspect(frame: Any) -> Inspection:
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]
     [('row', Discrete(step=1), 'identifier'), ('sex', Categorical(levels=2), None)]
     """
-    table = tables.read(frame)
-    return Inspection(table.rows, tuple(_look(table, name) for name in table.names))
+    rules = TypeRules({name: Given.type(of) for name, of in (types or {}).items()}, tuple(missing))
+    table, questions = read_and_settle(frame, rules)
+    return Inspection(table.rows, tuple(_look(table, name, questions.get(name)) for name in table.names))
 
 
-def _look(table: Table, name: str) -> ColumnFacts:
+def _look(table: Table, name: str, question: Question | None) -> ColumnFacts:
+    if question is not None:
+        return _refused(table, name, str(question))
     try:
         column = table.column(name)
         counts = count(table, column)
@@ -186,7 +194,7 @@ def _rare(kind: Kind, counts: Counts) -> int:
 def _draft(column: ColumnFacts) -> str:
     """A column's section of the draft: comments, then its kind, itself a comment if the column is suspect."""
     if column.kind is None:
-        advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it."
+        advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it, or say its type (--type)."
         return _comment([f"{column.refused}", advice])
     section = Schema({column.name: column.kind}).to_toml()
     notes = [f"{column.storage}, {column.distinct} distinct values, {column.nulls} nulls."]

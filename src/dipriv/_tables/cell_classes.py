@@ -60,7 +60,7 @@ def classify(texts: pa.Array, marks: Sequence[str]) -> Cells:
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1] if len(texts) else None
     if ends is None:
         return Cells(classes, values, False)
-    letters = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, dtype=np.uint8)
+    letters = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
     encoded = [mark.strip().encode() for mark in marks]
     mark_ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     mark_letters = np.frombuffer(b"".join(encoded) + b"\0", dtype=np.uint8)
@@ -110,9 +110,7 @@ def is_mark(letters: NDArray[np.uint8], i: int, end: int, marks: NDArray[np.uint
         if size == end - i:
             same = True
             for j in range(size):
-                if letters[i + j] != marks[ends[mark] + j]:
-                    same = False
-                    break
+                same = same and letters[i + j] == marks[ends[mark] + j]
             if same:
                 return True
     return False
@@ -122,14 +120,12 @@ def is_mark(letters: NDArray[np.uint8], i: int, end: int, marks: NDArray[np.uint
 def cell(letters: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     """The class and value of a cell without spaces around it."""
     first = letters[i]
-    if not (_ZERO <= first <= _NINE or first == _PLUS or first == _MINUS or first == _POINT):
+    if not (_ZERO <= first <= _NINE or first in (_PLUS, _MINUS, _POINT)):
         return word(letters, i, end)
     kind, value = number(letters, i, end)
     if kind != _OTHER:
         return kind, value
-    digits = 0
-    while i + digits < end and _ZERO <= letters[i + digits] <= _NINE:
-        digits += 1
+    digits = after_digits(letters, i, end) - i
     if digits == 4 and end - i >= 10 and letters[i + 4] == _MINUS:
         return moment(letters, i, end)
     if 1 <= digits <= 2 and i + digits < end and letters[i + digits] == _COLON:
@@ -154,10 +150,10 @@ def word(letters: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
 def matches(letters: NDArray[np.uint8], i: int, end: int, lower: bytes) -> bool:
     if end - i != len(lower):
         return False
+    same = True
     for j in range(len(lower)):
-        if letters[i + j] | 32 != lower[j]:
-            return False
-    return True
+        same = same and letters[i + j] | 32 == lower[j]
+    return same
 
 
 @jit
@@ -181,21 +177,22 @@ def number(letters: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
             return _OTHER, 0
         return (_WHOLE, -value if negative else value) if digits <= 19 and value >= 0 else (_DECIMAL, 0)
     if letters[i] == _POINT:
-        i += 1
-        start = i
-        while i < end and _ZERO <= letters[i] <= _NINE:
-            i += 1
+        start = i + 1
+        i = after_digits(letters, start, end)
         digits += i - start
     if digits and i < end and letters[i] | 32 == 101:  # e
-        i += 1
-        if i < end and (letters[i] == _PLUS or letters[i] == _MINUS):
-            i += 1
-        start = i
-        while i < end and _ZERO <= letters[i] <= _NINE:
-            i += 1
-        if i == start:
-            return _OTHER, 0
+        start = i + 2 if i + 1 < end and letters[i + 1] in (_PLUS, _MINUS) else i + 1
+        i = after_digits(letters, start, end)
+        digits = i - start
     return (_DECIMAL if digits and i == end else _OTHER), 0
+
+
+@jit
+def after_digits(letters: NDArray[np.uint8], i: int, end: int) -> int:
+    """Where the digits end that begin here."""
+    while i < end and _ZERO <= letters[i] <= _NINE:
+        i += 1
+    return i
 
 
 @jit
@@ -282,7 +279,7 @@ def days_since_1970(year: int, month: int, day: int) -> int:
 @jit
 def is_other_date(letters: NDArray[np.uint8], i: int, end: int) -> bool:
     """Whether it looks like 31/12/2024, 12-31-24 or 2024.12.31: three numbers with one sign between them."""
-    lengths, sizes, part, sign = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), 0, 0
+    lengths, sizes, part, sign = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), 0, np.uint8(0)
     for j in range(i, end):
         letter = letters[j]
         if _ZERO <= letter <= _NINE:
@@ -290,7 +287,7 @@ def is_other_date(letters: NDArray[np.uint8], i: int, end: int) -> bool:
             sizes[part] = sizes[part] * 10 + np.int64(letter - _ZERO)
             if lengths[part] > 4:
                 return False
-        elif (letter == sign or sign == 0) and (letter == _MINUS or letter == _POINT or letter == _SLASH) and part < 2:
+        elif letter in (_MINUS, _POINT, _SLASH) and part < 2 and (part == 0 or letter == sign):
             sign, part = letter, part + 1
         else:
             return False

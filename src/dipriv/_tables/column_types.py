@@ -9,8 +9,8 @@ from one type to another. In a settled column, a cell that is something else is 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import CellClass, Cells, classify
 from dipriv.errors import SchemaError
 from dipriv.schema import MISSING_MARKS, Categorical, ColumnType, Datetime, Kind
@@ -92,12 +93,14 @@ class Given:
     families: tuple[str, ...] = ()
     leaf: str | None = None
     firm: bool = True
+    option: bool = False
+    """Whether this is the answer to a question, rather than what follows from a kind."""
 
     @classmethod
     def type(cls, name: ColumnType) -> Given:
         """A type by its name."""
         leaf = None if name in ("number", "datetime") else name
-        return cls(_FAMILIES_OF.get(name, ()), leaf)
+        return cls(_FAMILIES_OF.get(name, ()), leaf, option=True)
 
     @classmethod
     def kind(cls, kind: Kind) -> Given:
@@ -110,8 +113,29 @@ class Given:
         if not types:
             return cls(("boolean",), "label", firm=False)
         if types == {bool}:
-            return cls.type("boolean")
-        return cls.type("text") if str in types else cls(("number",), firm=False)
+            return cls(("boolean",), "boolean", firm=False)
+        return cls(leaf="text") if str in types else cls(("number",), firm=False)
+
+
+@dataclass(frozen=True)
+class TypeRules:
+    """What the keeper says about the types of columns: `given` types, and marks of missing cells beside the usual ones.
+
+    `asks` is whether columns of text that look like numbers or dates are questioned.
+    """
+
+    given: Mapping[str, Given] = field(default_factory=dict)
+    marks: tuple[str, ...] = ()
+    asks: bool = True
+
+    @property
+    def all_marks(self) -> tuple[str, ...]:
+        return (*MISSING_MARKS, *self.marks)
+
+    def judges(self, name: str) -> bool:
+        """Whether the cells of a column of text must be looked at."""
+        given = self.given.get(name)
+        return self.asks if given is None else given.leaf not in ("text", "label")
 
 
 @dataclass(frozen=True)
@@ -135,6 +159,16 @@ NO_CELLS: Counts = np.zeros(len(CellClass), dtype=np.int64)
 def count_classes(cells: Cells) -> Counts:
     """How many cells of each class there are."""
     return np.bincount(cells.classes, minlength=len(CellClass))
+
+
+def check_given(rules: TypeRules, typed: Mapping[str, str]) -> None:
+    """Refuse types that are given for columns that have one."""
+    for name, found in typed.items():
+        if name in rules.given and rules.given[name].option:
+            raise SchemaError(
+                f"a type is given for column {name!r}, which is {found}, not text.",
+                "Leave it out of types (--type), or convert the column.",
+            )
 
 
 def ask(questions: Sequence[Question]) -> None:
@@ -174,13 +208,18 @@ def few(some: int, cells: int) -> bool | None:
     return False if some >= max(2 * cells / MAX_FINER, allowed + 2) else None
 
 
+def is_nearly_empty(cells: int, rows: int) -> bool:
+    """Whether a column with cells in so few rows could be of any type."""
+    return cells < max(2, min(ENOUGH_CELLS, rows / 2))
+
+
 def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType | Question:
     """The type of a column whose cells are all written as text, as in CSV files."""
     if given is not None and given.leaf == "text":
         return pa.string()
     cells = int(counts[CellClass.WHOLE :].sum())
     shares = {family: fits(_size(counts, family), cells) for family in _FAMILIES}
-    nearly_empty = cells < max(2, min(ENOUGH_CELLS, (cells + int(counts[CellClass.MISSING])) / 2))
+    nearly_empty = is_nearly_empty(cells, cells + int(counts[CellClass.MISSING]))
     if given is not None and given.leaf == "label":
         settled = shares["boolean"]
         if settled is None:
@@ -229,14 +268,14 @@ def parse(texts: pa.Array, arrow_type: pa.DataType, marks: Sequence[str]) -> pa.
 
     Numbers are rounded to whole ones and times cut to days or seconds where the type has no finer values.
     """
-    if _is_text(arrow_type):
+    if is_text(arrow_type):
         return _without_marks(texts, marks).cast(arrow_type)
     cells = classify(texts, (*MISSING_MARKS, *marks))
     classes, values = cells.classes, cells.values
     if pt.is_floating(arrow_type):
         return _decimals(texts, cells).cast(arrow_type)
     if pt.is_integer(arrow_type):
-        return _whole(texts, cells).cast(arrow_type)
+        return _whole(texts, cells, arrow_type)
     if pt.is_boolean(arrow_type):
         return pa.array(values.astype(bool), mask=classes != CellClass.BOOLEAN)
     zoned = pt.is_timestamp(arrow_type) and arrow_type.tz is not None
@@ -248,14 +287,12 @@ def parse(texts: pa.Array, arrow_type: pa.DataType, marks: Sequence[str]) -> pa.
         return pa.array((values // _SECOND).astype(np.int32), mask=absent).cast(pa.time32("s")).cast(arrow_type)
     if arrow_type.unit == "s":
         return pa.array(values // _SECOND, mask=absent).cast(arrow_type)
+    if arrow_type.unit == "ns":
+        absent |= np.abs(values) > np.iinfo(np.int64).max // 1000
     return pa.array(values, mask=absent).cast(pa.timestamp("us", arrow_type.tz)).cast(arrow_type, safe=False)
 
 
-def _is_text(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type) or pt.is_string_view(arrow_type))
-
-
-def _whole(texts: pa.Array, cells: Cells) -> pa.Array:
+def _whole(texts: pa.Array, cells: Cells, arrow_type: pa.DataType) -> pa.Array:
     whole, values = cells.classes == CellClass.WHOLE, cells.values
     rows = np.flatnonzero(cells.classes == CellClass.DECIMAL)
     if len(rows):
@@ -263,7 +300,10 @@ def _whole(texts: pa.Array, cells: Cells) -> pa.Array:
         fitting = np.abs(rounded) < 2.0**63
         whole, values = whole.copy(), values.copy()
         whole[rows], values[rows] = fitting, np.where(fitting, rounded, 0.0).astype(np.int64)
-    return pa.array(values, mask=~whole)
+    dtype = np.dtype(arrow_type.to_pandas_dtype())
+    low, high = (int(np.clip(end, -(2**63), 2**63 - 1)) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    whole = whole & (values >= low) & (values <= high)
+    return pa.array(values.astype(dtype), mask=~whole)
 
 
 def _decimals(texts: pa.Array, cells: Cells) -> pa.Array:

@@ -6,13 +6,15 @@ here load their modules when they are first used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 
 from dipriv._tables import frames
-from dipriv._tables.frames import Table
+from dipriv._tables.frames import Column, Table
+from dipriv._tables.typed_tables import given_by
 from dipriv.sources import spark
 from dipriv.sources.in_memory import TableSource
 from dipriv.sources.protocol import RowSource, registered_source, row_source
@@ -25,15 +27,30 @@ def open_source(thing: Any) -> RowSource[Any]:
     return registered_source(thing) or TableSource.open(thing)
 
 
-def read_table(thing: Any) -> Table:
-    """A table in memory: a dataframe, a file by its path, or a Spark DataFrame, which is brought to the driver."""
+def read_table(thing: Any, like: Sequence[Column] = ()) -> Table:
+    """A table in memory: a dataframe, a file by its path, or a Spark DataFrame, which is brought to the driver.
+
+    Columns of a text file that are named as those of `like` are read as the types of these.
+    """
     if isinstance(thing, Table):
         return thing
     if is_path(thing):
         from dipriv.sources.files import File
 
-        return frames.read(File.at(thing).read())
+        return frames.read(File.at(thing).read(given_by(like)))
     return frames.read(spark.collect(thing) if spark.is_spark_frame(thing) else thing)
+
+
+def read_and_settle(thing: Any, rules: TypeRules) -> tuple[Table, dict[str, Question]]:
+    """A table in memory with settled types, and a question about each column whose type is undecided."""
+    if not is_path(thing):
+        table, questions = _settled(frames.read(thing), rules)
+        return table, {question.column: question for question in questions}
+    from dipriv.sources.files import File
+
+    native, asked = File.at(thing).read_with_questions(rules)
+    table, more = _settled(frames.read(native), rules) if not File.at(thing).format.is_text else (frames.read(native), ())
+    return table, {question.column: question for question in (*asked, *more)}
 
 
 def is_path(thing: object) -> bool:

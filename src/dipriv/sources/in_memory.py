@@ -10,7 +10,9 @@ import numpy as np
 
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
+from dipriv._tables.column_types import ask
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.typed_tables import settle_table
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources.contribution_bound import ContributionBound, unit_keys
 from dipriv.sources.holdout import GroupHoldout, Split
@@ -46,13 +48,15 @@ class TableSource:
         return self.table.names
 
     def scan(self, request: Scan) -> TableRows:
-        """Fingerprint the table, and refuse infinities unless they are clipped."""
+        """Fingerprint the table, settle the types of text, and refuse infinities unless they are clipped."""
         fingerprint = None
         if request.fingerprint is not None:
             seen = PrefixFingerprints(request.fingerprint)
             seen.update(self.table.batch())
             fingerprint = seen.result()
-        table = self.table.clip_infinities() if request.clip_infinities else self.table
+        table, questions = settle_table(self.table, request.privatized, request.types)
+        ask(questions)
+        table = table.clip_infinities() if request.clip_infinities else table
         for name in request.privatized:
             if table.column(name).storage.family != "label":
                 table.all_cells(name)  # refuses infinities now, before ε is spent
