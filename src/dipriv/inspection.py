@@ -7,20 +7,23 @@ values themselves (levels, atoms, steps) show in the draft schema alone, whose h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dipriv._tables.column_types import Given, Question, TypeRules
+from dipriv._tables import frames as tables
+from dipriv._tables.column_types import Question, TypeRules
 from dipriv._tables.fitted_columns import infer
-from dipriv._tables.frames import Column, Table, contains_text
+from dipriv._tables.frames import Column, Table, check_names, contains_text
 from dipriv._tables.identifiers import Counts, Warned, count, free_text, refuse_free_text, warning
+from dipriv._tables.typed_tables import settle_table
 from dipriv.errors import DiprivError
 from dipriv.schema import Categorical, ColumnType, Datetime, Discrete, Kind, Mixed, Schema
-from dipriv.sources import read_and_settle
+from dipriv.sources import is_path
+from dipriv.sources.files import File
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
 
@@ -45,9 +48,10 @@ class ColumnFacts:
     """One column as dipriv sees it.
 
     `kind` is what it would be taken as, without levels if they are many or suspect; None if its type or its values are
-    refused, and then `refused` says why, or asks what it is if its type is undecided. `nulls` include NaN; `distinct` is exact, but 0 for a refused column.
-    `facts` are what would be read from the rows: levels, step, atoms, resolution, nulls. Once declared they are assumed
-    public. `rare` is the number of declared levels or atoms that occur fewer than five times.
+    refused, and then `refused` says why, or asks what it is if it is `undecided`. `nulls` include NaN; `distinct` is
+    exact, but 0 for a refused column. `facts` are what would be read from the rows: levels, step, atoms, resolution,
+    nulls. Once declared they are assumed public. `rare` is the number of declared levels or atoms that occur fewer than
+    five times.
     """
 
     name: str
@@ -59,6 +63,7 @@ class ColumnFacts:
     facts: tuple[str, ...] = ()
     rare: int = 0
     refused: str | None = None
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,7 @@ class Inspection:
         return "\n".join([_comment(header), *(_draft(column) for column in self.columns)])
 
 
-def inspect(
-    frame: Any, *, types: Mapping[str, ColumnType] | None = None, missing: Sequence[str] = ()
-) -> Inspection:
+def inspect(frame: Any, *, types: Mapping[str, ColumnType] | None = None, missing: Sequence[str] = ()) -> Inspection:
     """What each column of a table looks like to dipriv: kind, nulls, and whether it seems to identify people.
 
     Parameters
@@ -117,14 +120,29 @@ def inspect(
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]
     [('row', Discrete(step=1), 'identifier'), ('sex', Categorical(levels=2), None)]
     """
-    rules = TypeRules({name: Given.type(of) for name, of in (types or {}).items()}, tuple(missing))
-    table, questions = read_and_settle(frame, rules)
-    return Inspection(table.rows, tuple(_look(table, name, questions.get(name)) for name in table.names))
+    if is_path(frame):
+        return inspect_file(File.at(frame), types, missing)
+    return _inspect(tables.read(frame), TypeRules.of({}, types or {}, missing))
+
+
+def inspect_file(file: File, types: Mapping[str, ColumnType] | None, missing: Sequence[str]) -> Inspection:
+    """The same for a file."""
+    rules = TypeRules.of({}, types or {}, missing)
+    found, questions = file.read_with_questions(rules)
+    return _inspect(tables.read(found), rules, questions if file.format.is_text else None)
+
+
+def _inspect(table: Table, rules: TypeRules, questions: Sequence[Question] | None = None) -> Inspection:
+    check_names(rules.given, table.names, "types")
+    if questions is None:
+        table, questions = settle_table(table, table.names, rules)
+    asked = {question.column: question for question in questions}
+    return Inspection(table.rows, tuple(_look(table, name, asked.get(name)) for name in table.names))
 
 
 def _look(table: Table, name: str, question: Question | None) -> ColumnFacts:
     if question is not None:
-        return _refused(table, name, str(question))
+        return replace(_refused(table, name, str(question)), undecided=True)
     try:
         column = table.column(name)
         counts = count(table, column)

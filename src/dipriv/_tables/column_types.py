@@ -9,7 +9,7 @@ from one type to another. In a settled column, a cell that is something else is 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -103,6 +103,22 @@ class Given:
         return cls(_FAMILIES_OF.get(name, ()), leaf, option=True)
 
     @classmethod
+    def arrow(cls, arrow_type: pa.DataType) -> Given:
+        """The type whose cells can be compared with those of an Arrow type; text for all others."""
+        if pt.is_integer(arrow_type):
+            return cls(("number",), "whole")
+        if pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
+            return cls(("number",), "decimal")
+        if pt.is_boolean(arrow_type):
+            return cls(("boolean",), "boolean")
+        if pt.is_date(arrow_type):
+            return cls(("datetime",), "date")
+        if pt.is_timestamp(arrow_type):
+            family = "datetime" if arrow_type.tz is None else "datetime with zone"
+            return cls((family,), "seconds" if arrow_type.unit == "s" else "microseconds")
+        return cls(("time",), "time") if pt.is_time(arrow_type) else cls(leaf="text")
+
+    @classmethod
     def kind(cls, kind: Kind) -> Given:
         """The type that a declared kind asks for."""
         if isinstance(kind, Datetime):
@@ -127,6 +143,24 @@ class TypeRules:
     given: Mapping[str, Given] = field(default_factory=dict)
     marks: tuple[str, ...] = ()
     asks: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        schema: Mapping[str, Kind],
+        types: Mapping[str, ColumnType],
+        marks: Sequence[str] = (),
+        *,
+        asks: bool = True,
+    ) -> TypeRules:
+        """What a schema, and types by name, say."""
+        kinds = {name: Given.kind(kind) for name, kind in schema.items()}
+        return cls(kinds | {name: Given.type(of) for name, of in types.items()}, tuple(marks), asks)
+
+    @classmethod
+    def like(cls, columns: Iterable[pa.Field]) -> TypeRules:
+        """The types of another table's columns."""
+        return cls({column.name: Given.arrow(column.type) for column in columns}, asks=False)
 
     @property
     def all_marks(self) -> tuple[str, ...]:

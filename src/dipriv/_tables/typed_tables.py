@@ -21,7 +21,6 @@ from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
 from dipriv._tables.column_types import (
     Counts,
-    Given,
     Question,
     TypeRules,
     check_given,
@@ -78,11 +77,6 @@ def conform(table: Table, columns: Iterable[Column]) -> Table:
         elif is_text(table.arrow_type(name)):
             arrays[name] = parse(table.whole_array(name), target, _NO_MARKS)
     return table.with_arrays(arrays)
-
-
-def given_by(columns: Iterable[Column]) -> TypeRules:
-    """Rules that make the columns of a text file have the types of these columns."""
-    return TypeRules({column.name: Given(*_given(column.arrow_type)) for column in columns}, asks=False)
 
 
 def is_objects(table: Table, name: str) -> bool:
@@ -164,19 +158,3 @@ def _is_readable(arrow_type: pa.DataType) -> bool:
     """Whether cells of text can be read as this type."""
     kinds = (pt.is_integer, pt.is_floating, pt.is_boolean, pt.is_date, pt.is_timestamp, pt.is_time)
     return any(is_kind(arrow_type) for is_kind in kinds)
-
-
-def _given(arrow_type: pa.DataType) -> tuple[tuple[str, ...], str]:
-    """The families and the type that cells of text should be read as, to be compared with this type."""
-    if pt.is_integer(arrow_type):
-        return ("number",), "whole"
-    if pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
-        return ("number",), "decimal"
-    if pt.is_boolean(arrow_type):
-        return ("boolean",), "boolean"
-    if pt.is_date(arrow_type):
-        return ("datetime",), "date"
-    if pt.is_timestamp(arrow_type):
-        family = "datetime" if arrow_type.tz is None else "datetime with zone"
-        return (family,), "seconds" if arrow_type.unit == "s" else "microseconds"
-    return (("time",), "time") if pt.is_time(arrow_type) else ((), "text")

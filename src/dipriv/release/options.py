@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from dipriv._base.decimals import in_full
 from dipriv._random.bits import Bits, Seed, source
-from dipriv._tables.column_types import Given, TypeRules
+from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import check_names
 from dipriv.errors import InputError, PrivacyWarning
 from dipriv.guarantee import check_delta, check_epsilon
@@ -240,9 +240,8 @@ class ReleaseOptions:
                 f"types names {unused[0]!r}, which is not a column that is privatized.",
                 "Correct the name, or remove it.",
             )
-        given = {name: Given.kind(kind) for name, kind in declared.items()}
-        given |= {name: Given.type(column_type) for name, column_type in (self.types or {}).items()}
-        return TypeRules(given, tuple(self.missing), asks=getattr(self.spec, "labels", None) != "declared")
+        asks = getattr(self.spec, "labels", None) != "declared"
+        return TypeRules.of(declared, self.types or {}, self.missing, asks=asks)
 
     def concerns(self) -> list[str]:
         """What takes protection away, in words."""

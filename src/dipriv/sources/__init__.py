@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import pyarrow as pa
 
 from dipriv._tables import frames
+from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import Column, Table
-from dipriv._tables.typed_tables import given_by
 from dipriv.sources import spark
 from dipriv.sources.in_memory import TableSource
 from dipriv.sources.protocol import RowSource, registered_source, row_source
@@ -37,20 +38,9 @@ def read_table(thing: Any, like: Sequence[Column] = ()) -> Table:
     if is_path(thing):
         from dipriv.sources.files import File
 
-        return frames.read(File.at(thing).read(given_by(like)))
+        types = [pa.field(column.name, column.arrow_type) for column in like]
+        return frames.read(File.at(thing).read(TypeRules.like(types)))
     return frames.read(spark.collect(thing) if spark.is_spark_frame(thing) else thing)
-
-
-def read_and_settle(thing: Any, rules: TypeRules) -> tuple[Table, dict[str, Question]]:
-    """A table in memory with settled types, and a question about each column whose type is undecided."""
-    if not is_path(thing):
-        table, questions = _settled(frames.read(thing), rules)
-        return table, {question.column: question for question in questions}
-    from dipriv.sources.files import File
-
-    native, asked = File.at(thing).read_with_questions(rules)
-    table, more = _settled(frames.read(native), rules) if not File.at(thing).format.is_text else (frames.read(native), ())
-    return table, {question.column: question for question in (*asked, *more)}
 
 
 def is_path(thing: object) -> bool:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dipriv._tables.column_types import Question, TypeRules, ask
 from dipriv.errors import InputError, SourceChangedError, StorageError
+from dipriv.schema import ColumnType, Schema
 from dipriv.sources._errors import BLOCK_BYTES, translate_errors
 from dipriv.sources._formats import FileFormat, format_of
 from dipriv.sources._untrusted import memory
@@ -131,6 +132,19 @@ class FileBatches:
         """All rows of these columns, from the start."""
         with translate_errors(self.name):
             yield from (batch for batch in self.file.format.batches(self.file, names, self.schema) if batch.num_rows)
+
+
+def read_alike(
+    original: File,
+    released: File,
+    schema: Schema | None,
+    types: Mapping[str, ColumnType],
+    missing: Sequence[str] = (),
+) -> tuple[pa.Table, pa.Table]:
+    """A table and its release: columns of text files have the types that the table's cells settle."""
+    rules = TypeRules.of(schema or {}, types, missing)
+    table = original.read(rules)
+    return table, released.read(TypeRules.like(table.schema))
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
