@@ -181,8 +181,7 @@ class Question:
     answers: tuple[ColumnType, ...]
 
     def __str__(self) -> str:
-        names = " or ".join(self.answers)
-        return f"column {self.column!r}: {self.looks}. Is it {names}?"
+        return f"column {self.column!r}: {self.looks} ({' or '.join(self.answers)}?)"
 
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -212,7 +211,7 @@ def ask(questions: Sequence[Question]) -> None:
     firsts = {question.column: question.answers[0] for question in questions}
     option = " ".join(f"--type {shlex.quote(f'{name}={answer}')}" for name, answer in firsts.items())
     raise SchemaError(
-        "\n".join(map(str, questions)),
+        f"{'; '.join(map(str, questions))}.",
         f"Say what each is, such as {option} (types={firsts!r}), or declare its kind in the schema; or leave it out "
         "(drop=[...], --drop).",
     )

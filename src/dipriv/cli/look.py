@@ -57,7 +57,7 @@ def inspect(
     out.print(shown)
     for column in found.columns:
         if column.undecided:
-            say(f"\n{column.refused} Say so with --type {column.name}=...")
+            say(f"\nUndecided {column.refused}: say so with --type.")
     say(f"\n{found.rows:,} rows.")
     if output is not None:
         write_text(output, found.schema_toml(), 0o600)

@@ -22,7 +22,7 @@ from dipriv.schema import ColumnType, Schema
 from dipriv.sources._errors import BLOCK_BYTES, translate_errors
 from dipriv.sources._formats import FileFormat, format_of
 from dipriv.sources._untrusted import memory
-from dipriv.sources.typed import Batches, settle_texts
+from dipriv.sources.typed import TypedBatches, settle_texts
 
 MAX_UNPACKED_BYTES = 1 << 30
 """A compressed Parquet or Arrow file is unpacked whole before it is read; a text file is not, and may be longer."""
@@ -68,6 +68,13 @@ class File:
         with translate_errors(self.name):
             return self.format.n_rows(self)
 
+    def typed(self, rules: TypeRules | None = None) -> TypedBatches:
+        """The rows with the types of the file, or with those that the cells of a text file settle."""
+        rows = FileBatches.of(self)
+        if not self.format.is_text:
+            return TypedBatches(rows, {})
+        return settle_texts(rows, rows.schema.names, rules or TypeRules())
+
     def read(self, rules: TypeRules | None = None) -> pa.Table:
         """All rows at once; refuses a text file with columns whose type is undecided."""
         table, questions = self.read_with_questions(rules)
@@ -76,11 +83,7 @@ class File:
 
     def read_with_questions(self, rules: TypeRules | None = None) -> tuple[pa.Table, tuple[Question, ...]]:
         """All rows at once; columns of a text file whose type is undecided are text."""
-        rows: Batches = FileBatches.of(self)
-        questions: tuple[Question, ...] = ()
-        if self.format.is_text:
-            rows = settled = settle_texts(rows, rows.schema.names, rules or TypeRules())
-            questions = settled.questions
+        rows = self.typed(rules)
         batches: list[pa.RecordBatch] = []
         room = memory()
         for batch in rows.batches(rows.schema.names):
@@ -90,7 +93,7 @@ class File:
                 raise StorageError(f"{self.name} does not fit the memory of this machine.", "Give fewer rows.")
         if not sum(batch.num_rows for batch in batches):
             raise InputError(f"{self.name} has no rows.", "Give a table with at least one row.")
-        return pa.Table.from_batches(batches), questions
+        return pa.Table.from_batches(batches), rows.questions
 
     def _unpacked(self, stream: Any) -> pa.Buffer:
         unpacked = bytearray()

@@ -100,12 +100,12 @@ def settle_texts(
     Columns that pass through stay as they are written; nothing is asked about unused ones. Refuses a file without a
     header: a name that is a cell of its column, too, is somebody's.
     """
-    judged = [*privatized, *unused]
-    named = dict.fromkeys([*privatized, *passed_through], 0)
+    judged = [name for name in (*privatized, *unused) if is_text(rows.schema.field(name).type)]
+    named = {name: 0 for name in (*privatized, *passed_through) if is_text(rows.schema.field(name).type)}
     counts = _counts(rows, judged, rules, progress, named)
     check_names_are_no_cells(rows.name, named)
     found = {name: settle(name, counts[name], rules.given.get(name)) for name in judged}
-    questions = tuple(of for name in privatized if isinstance(of := found[name], Question))
+    questions = tuple(of for name in privatized if isinstance(of := found.get(name), Question))
     types = {name: pa.string() if isinstance(of, Question) else of for name, of in found.items()}
     return TypedBatches(rows, types, rules.marks, questions)
 
