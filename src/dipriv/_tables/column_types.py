@@ -213,7 +213,7 @@ def ask(questions: Sequence[Question]) -> None:
     raise SchemaError(
         f"{'; '.join(map(str, questions))}.",
         f"Say what each is, such as {option} (types={firsts!r}), or declare its kind in the schema; or leave it out "
-        "(drop=[...], --drop).",
+        "(drop=[...], --drop), or pass it through (keep=[...], --keep).",
     )
 
 

@@ -65,12 +65,18 @@ def settle_table(table: Table, names: Sequence[str], rules: TypeRules) -> tuple[
     return table.with_arrays(arrays), questions
 
 
+def read_from_text(table: Table, columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns that are text or objects in the table, and have been read as another type."""
+    read = [column for column in columns if _is_readable(column.arrow_type)]
+    return tuple(of for of in read if is_objects(table, of.name) or is_text(table.arrow_type(of.name)))
+
+
 def conform(table: Table, columns: Iterable[Column]) -> Table:
     """The table with its columns of text or objects read as the types of these columns, cell by cell."""
     arrays = {}
     for column in columns:
         name, target = column.name, column.arrow_type
-        if name not in table.names or not _is_readable(target):
+        if name not in table.names:
             continue
         if is_objects(table, name):
             arrays[name] = parse(as_text(table.native_column(name)), target, _NO_MARKS)
@@ -94,13 +100,15 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
     settled = next((of for of in classes if fits(classes[of], len(present))), None)
     if settled == "other" or (not len(present) and given is None):
         return None
-    if given is not None and given.leaf != "label":
-        return _read(series, settle(name, _count(series, rules), given), rules)
+    decides = given is not None and (given.option or settled in (None, "text")) and given.leaf != "label"
+    if decides:
+        found = settle(name, _count(series, rules), given)
+        return None if found == pa.string() and settled == "text" and len(classes) == 1 else _read(series, found, rules)
     if settled is None or is_nearly_empty(len(present), len(series)):
         return _question(name, classes, len(present), is_nearly_empty(len(present), len(series)))
     if settled == "text":
-        found = settle_text(name, _count(series, rules), given) if rules.judges(name) else None
-        return found if isinstance(found, Question) or len(classes) == 1 else as_text(series)
+        asked = settle_text(name, _count(series, rules), given) if rules.judges(name) else None
+        return asked if isinstance(asked, Question) or len(classes) == 1 else as_text(series)
     if settled == "time":  # with their fractions of seconds
         return pa.array([cell if isinstance(cell, datetime.time) else None for cell in series], pa.time64("us"))
     return _read(series, settle(name, _count(series, rules)), rules)
@@ -144,7 +152,7 @@ def as_text(series: Any) -> pa.Array:
 def _text(cell: Any) -> str:
     kind = _class(type(cell))
     if kind == "text":
-        return str(cell)
+        return str(cell).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
     if kind == "boolean":
         return "true" if cell else "false"
     if kind == "number":

@@ -18,7 +18,7 @@ from dipriv._random.bits import Seed, source
 from dipriv._random.streams import Stream
 from dipriv._tables import frames
 from dipriv._tables.frames import Table, check_names
-from dipriv._tables.typed_tables import conform
+from dipriv._tables.typed_tables import conform, read_from_text
 from dipriv.errors import DisclosureError, InputError
 from dipriv.references.protocol import LabelPolicy
 from dipriv.release import local
@@ -133,6 +133,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.guarantee_ = plan.guarantee
         self.local_guarantee_ = make_local_guarantee(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
         self.schema_ = release.schema
+        self._read_from_text = read_from_text(table, [column.facts for column in self.mechanism_.columns])
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._keep, self._seed = tuple(options.keep), options.seed
@@ -222,7 +223,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _typed(self, table: Table) -> Table:
         """Rows with columns of text that `fit` read as numbers or dates, read in the same way."""
-        return conform(table, [column.facts for column in self.mechanism_.columns])
+        return conform(table, self._read_from_text)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: with a private reference, a known distribution or a public table.

@@ -247,7 +247,8 @@ def _reference_rows(
     if options.spec.source == "private":
         return rows.countable(selection), None
     if options.public is not None:
-        return None, conform(read_table(options.public, columns), columns)
+        said = [column for column in columns if column.name in (options.types or declared)]
+        return None, conform(read_table(options.public, columns), said)
     if options.spec.source == "nothing":
         return None, None
     reference = rows.gather(selection)
