@@ -6,7 +6,8 @@ values themselves (levels, atoms, steps) show in the draft schema alone, whose h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from dipriv._tables import frames as tables
+from dipriv._tables.column_types import Question, TypeRules
 from dipriv._tables.fitted_columns import infer
-from dipriv._tables.frames import Column, Table, contains_text
+from dipriv._tables.frames import Column, Table, check_names, contains_text
 from dipriv._tables.identifiers import Counts, Warned, count, free_text, refuse_free_text, warning
+from dipriv._tables.typed_tables import settle_table
 from dipriv.errors import DiprivError
-from dipriv.schema import Categorical, Datetime, Discrete, Kind, Mixed, Schema
+from dipriv.schema import Categorical, ColumnType, Datetime, Discrete, Kind, Mixed, Schema
+from dipriv.sources import is_path
+from dipriv.sources.files import File
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
 
@@ -43,9 +48,10 @@ class ColumnFacts:
     """One column as dipriv sees it.
 
     `kind` is what it would be taken as, without levels if they are many or suspect; None if its type or its values are
-    refused, and then `refused` says why. `nulls` include NaN; `distinct` is exact, but 0 for a refused column.
-    `facts` are what would be read from the rows: levels, step, atoms, resolution, nulls. Once declared they are assumed
-    public. `rare` is the number of declared levels or atoms that occur fewer than five times.
+    refused, and then `refused` says why, or asks what it is if it is `undecided`. `nulls` include NaN; `distinct` is
+    exact, but 0 for a refused column. `facts` are what would be read from the rows: levels, step, atoms, resolution,
+    nulls. Once declared they are assumed public. `rare` is the number of declared levels or atoms that occur fewer than
+    five times.
     """
 
     name: str
@@ -57,6 +63,7 @@ class ColumnFacts:
     facts: tuple[str, ...] = ()
     rare: int = 0
     refused: str | None = None
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,12 +97,13 @@ class Inspection:
         return "\n".join([_comment(header), *(_draft(column) for column in self.columns)])
 
 
-def inspect(frame: Any) -> Inspection:
+def inspect(frame: Any, *, types: Mapping[str, ColumnType] | None = None, missing: Sequence[str] = ()) -> Inspection:
     """What each column of a table looks like to dipriv: kind, nulls, and whether it seems to identify people.
 
     Parameters
     ----------
-    frame : pandas, polars or pyarrow table, or two-dimensional numpy array.
+    frame : pandas, polars or pyarrow table, or two-dimensional numpy array; or the path of a file.
+    types, missing : as for `dipriv.privatize`.
 
     Returns
     -------
@@ -112,11 +120,29 @@ def inspect(frame: Any) -> Inspection:
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]
     [('row', Discrete(step=1), 'identifier'), ('sex', Categorical(levels=2), None)]
     """
-    table = tables.read(frame)
-    return Inspection(table.rows, tuple(_look(table, name) for name in table.names))
+    if is_path(frame):
+        return inspect_file(File.at(frame), types, missing)
+    return _inspect(tables.read(frame), TypeRules.of({}, types or {}, missing))
 
 
-def _look(table: Table, name: str) -> ColumnFacts:
+def inspect_file(file: File, types: Mapping[str, ColumnType] | None, missing: Sequence[str]) -> Inspection:
+    """The same for a file."""
+    rules = TypeRules.of({}, types or {}, missing)
+    found, questions = file.read_with_questions(rules)
+    return _inspect(tables.read(found), rules, questions if file.format.is_text else None)
+
+
+def _inspect(table: Table, rules: TypeRules, questions: Sequence[Question] | None = None) -> Inspection:
+    check_names(rules.given, table.names, "types")
+    if questions is None:
+        table, questions = settle_table(table, table.names, rules)
+    asked = {question.column: question for question in questions}
+    return Inspection(table.rows, tuple(_look(table, name, asked.get(name)) for name in table.names))
+
+
+def _look(table: Table, name: str, question: Question | None) -> ColumnFacts:
+    if question is not None:
+        return replace(_refused(table, name, str(question)), undecided=True)
     try:
         column = table.column(name)
         counts = count(table, column)
@@ -186,7 +212,7 @@ def _rare(kind: Kind, counts: Counts) -> int:
 def _draft(column: ColumnFacts) -> str:
     """A column's section of the draft: comments, then its kind, itself a comment if the column is suspect."""
     if column.kind is None:
-        advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it."
+        advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it, or say its type (--type)."
         return _comment([f"{column.refused}", advice])
     section = Schema({column.name: column.kind}).to_toml()
     notes = [f"{column.storage}, {column.distinct} distinct values, {column.nulls} nulls."]

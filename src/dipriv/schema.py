@@ -33,6 +33,14 @@ RESOLUTIONS: tuple[Resolution, ...] = (
     "microsecond",
     "nanosecond",
 )
+ColumnType: TypeAlias = Literal[
+    "text", "number", "whole", "decimal", "boolean", "date", "datetime", "seconds", "microseconds", "time"
+]
+"""What cells of text can be read as: "number" is whole or decimal, and "datetime" has seconds or microseconds."""
+MISSING_MARKS: tuple[str, ...] = (
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", "-", "--", "?", "."),
+)
+"""Cells that are missing in columns of numbers, booleans, dates and times; in columns of text only the empty one is."""
 MAX_FILE = 1 << 24
 """Of a schema, in bytes."""
 _MAX_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)

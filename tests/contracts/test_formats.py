@@ -17,7 +17,7 @@ from dipriv.errors import InputError
 from dipriv.guarantee import Assumption, AssumptionKind
 from dipriv.sources._formats import format_of
 from dipriv.sources._formats.registry import format_named
-from dipriv.sources.files import File, FileBatches
+from dipriv.sources.files import File
 
 SUFFIXES = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet", "arrow": ".arrow", "toy-lines": ".toyl"}
 MARKER = "zq7-marker-xv"
@@ -79,19 +79,16 @@ def test_the_format_can_be_given_instead_of_a_suffix(name: str, tmp_path: Path) 
 @every_format
 def test_the_schema_is_that_of_the_rows(name: str, tmp_path: Path) -> None:
     file = File.at(put(tmp_path / f"t{SUFFIXES[name]}"))
-    rows = FileBatches.of(file)
+    rows = file.typed()
     assert rows.schema.names == TABLE.column_names
     assert kinds(rows.schema) == kinds(TABLE.schema)
     assert all(column.metadata is None for column in rows.schema)
     assert file.n_rows() in (None, TABLE.num_rows)
-    kept = rows.with_verbatim(["whole"]).schema
-    assert kept.field("whole").type == (pa.string() if file.format.is_text else pa.int64())
-    assert kept.remove(0).equals(rows.schema.remove(0))
 
 
 @every_format
 def test_some_columns_are_read_in_the_order_that_is_asked_for(name: str, tmp_path: Path) -> None:
-    rows = FileBatches.of(File.at(put(tmp_path / f"t{SUFFIXES[name]}")))
+    rows = File.at(put(tmp_path / f"t{SUFFIXES[name]}")).typed()
     found = pa.Table.from_batches(rows.batches(["text", "whole"]))
     assert found.to_pydict() == TABLE.select(["text", "whole"]).to_pydict()
 
@@ -101,7 +98,7 @@ def test_batches_do_not_change_the_rows(name: str, tmp_path: Path) -> None:
     table = pa.table({"a": np.arange(5000), "b": np.arange(5000) / 7})
     files = [put(tmp_path / f"{size}{SUFFIXES[name]}", table, size) for size in (777, 5000)]
     for file in files:
-        rows = FileBatches.of(File.at(file))
+        rows = File.at(file).typed()
         batches = list(rows.batches(["a", "b"]))
         assert pa.Table.from_batches(batches).to_pydict() == table.to_pydict()
         assert all(batch.num_rows for batch in batches)

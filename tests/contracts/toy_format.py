@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,9 @@ class JsonLines:
     suffixes: tuple[str, ...] = (".toyl",)
     is_text: bool = True
 
-    def schema(self, file: TableFile, types: Mapping[str, pa.DataType]) -> pa.Schema:
-        found = _read(file).schema
-        return pa.schema([column.with_type(types.get(column.name, column.type)) for column in found])
+    def schema(self, file: TableFile) -> pa.Schema:
+        found: pa.Schema = _read(file).schema
+        return found
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([schema.field(name) for name in names])

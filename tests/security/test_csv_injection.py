@@ -57,11 +57,11 @@ def test_formulas_are_counted_and_escaped_if_asked_for(ending: str, of: pa.DataT
     plain = write_csv(path, table, escape=False)
     assert dict(plain.formulas) == {"=x": len(RUN) + 1}  # and its name
     found = File.at(path).read()
-    assert found["=x"].to_pylist() == [cell or "" for cell in CELLS]  # the data is the same
+    assert found["=x"].to_pylist() == [cell or None for cell in CELLS]  # the data is the same
     write_csv(path, table, escape=True)
     found = File.at(path).read()
     assert found.column_names == ["'=x", "n"]
-    assert found["'=x"].to_pylist() == [f"'{cell}" if cell in RUN else cell or "" for cell in CELLS]
+    assert found["'=x"].to_pylist() == [f"'{cell}" if cell in RUN else cell or None for cell in CELLS]
     assert found["n"].to_pylist() == [-1.5] * len(CELLS)
     assert formulas_in(pa.array(found["'=x"].to_pylist(), pa.large_string())) is None
 

@@ -34,7 +34,7 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
         return Storage("real", np.dtype(np.float64), label)
     if pt.is_boolean(arrow_type):
         return Storage("boolean", np.dtype(np.uint8), label)
-    if _is_text(arrow_type):
+    if is_text(arrow_type):
         return Storage("label", np.dtype(np.int32), "text")
     if pt.is_dictionary(arrow_type):
         of = storage_of(name, arrow_type.value_type).label
@@ -73,10 +73,10 @@ def meaning(arrow_type: pa.DataType) -> str:
     """What cells of a type mean, independent of their width: cells of two types with one meaning can be compared."""
     if pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
         return "number"
-    if _is_text(arrow_type):
+    if is_text(arrow_type):
         return "text"
     if pt.is_dictionary(arrow_type):
-        return "text" if _is_text(arrow_type.value_type) else f"label of {arrow_type.value_type}"
+        return "text" if is_text(arrow_type.value_type) else f"label of {arrow_type.value_type}"
     if pt.is_timestamp(arrow_type):
         return f"{'local' if arrow_type.tz is None else 'absolute'} time in {arrow_type.unit}"
     return "date" if pt.is_date(arrow_type) else str(arrow_type)
@@ -127,7 +127,7 @@ def place_of_others(labels: pa.Array) -> int:
     """The position of the label that stands for all that are not listed, `OTHER` or a null; -1 where there is none."""
     if labels[:1].null_count:
         return 0
-    return int(pc.index(labels, pa.scalar(OTHER, labels.type)).as_py()) if _is_text(labels.type) else -1
+    return int(pc.index(labels, pa.scalar(OTHER, labels.type)).as_py()) if is_text(labels.type) else -1
 
 
 def group_codes(array: pa.Array, labels: pa.Array) -> NDArray[np.intp]:
@@ -219,7 +219,8 @@ def _missing(nulls: NDArray[np.bool_] | None) -> NDArray[np.uint8] | None:
     return None if nulls is None else np.where(nulls, NULL, PRESENT).astype(np.uint8)
 
 
-def _is_text(arrow_type: pa.DataType) -> bool:
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Whether cells of this type are text, each written out."""
     return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type) or pt.is_string_view(arrow_type))
 
 

@@ -194,6 +194,37 @@ class Table:
             return pl.DataFrame(dict(columns))
         return np.stack(list(columns.values()), axis=1) if self.backend == "numpy" else pa.table(dict(columns))
 
+    def native_column(self, name: str) -> Any:
+        """A column of all rows, as the table's library has it."""
+        return self._native_column(name)
+
+    def arrow_type(self, name: str) -> pa.DataType:
+        """The Arrow type of a column."""
+        return self._raw(name)[0].type
+
+    def whole_array(self, name: str) -> pa.Array:
+        """A column of all rows of the native table, selected or not, as one Arrow array."""
+        return self._raw(name)[0]
+
+    def with_arrays(self, arrays: Mapping[str, pa.Array]) -> Table:
+        """The same table with these columns in place of its own."""
+        if not arrays:
+            return self
+        native = self.native
+        if self.backend == "pandas":
+            native = native.copy(deep=False)
+            for name, array in arrays.items():
+                native.isetitem(self.names.index(name), _pandas_series(array, self._native_column(name)))
+        elif self.backend == "polars":
+            import polars as pl
+
+            native = native.with_columns(**{name: pl.Series(name, pl.from_arrow(of)) for name, of in arrays.items()})
+        else:
+            for name, array in arrays.items():
+                native = native.set_column(self.names.index(name), pa.field(name, array.type), array)
+        others = {name: known for name, known in self._arrays.items() if name not in arrays}
+        return replace(self, native=native, _arrays=others, _numbers={}, _cells={})
+
     def _raw(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
         """A column's array, and the labels that its type fixes; converted once."""
         if name not in self._arrays:
@@ -385,6 +416,21 @@ def _one_chunk(array: Any) -> pa.Array:
             array = array.unify_dictionaries()
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     return array
+
+
+def _pandas_series(array: pa.Array, old: Any) -> Any:
+    """An Arrow array as a pandas column in place of another, of a dtype that does not depend on cells."""
+    import pandas as pd
+
+    nullable: dict[pa.DataType, Any] = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    if _is_plain(array.type) and (old.dtype == object or array.type not in nullable):
+        cells = np.array([*array.to_pylist(), None], dtype=object)[:-1]  # the extra None keeps numpy from guessing
+        return pd.Series(cells, index=old.index, dtype=object)
+    if array.type in nullable:
+        return pd.Series(nullable[array.type].__from_arrow__(array), index=old.index)
+    series = array.to_pandas()
+    series.index = old.index
+    return series
 
 
 def _build_pandas(cells: ColumnValues, labels: pa.Array | None, series: Any, arrow_type: pa.DataType) -> Any:

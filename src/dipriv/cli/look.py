@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from dipriv.cli.terminal import load_schema, out, plain, refuse_existing, refuse_same_file, say
+from dipriv.cli.terminal import (
+    MissingOption,
+    TypeOption,
+    given_types,
+    load_schema,
+    out,
+    plain,
+    refuse_existing,
+    refuse_same_file,
+    say,
+)
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")]
@@ -17,6 +27,8 @@ FormatOption = Annotated[str | None, typer.Option("--format", help="csv, tsv, pa
 def inspect(
     table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a draft schema (TOML) to edit.")] = None,
+    type_: TypeOption = None,
+    missing: MissingOption = None,
     format_: FormatOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -25,24 +37,27 @@ def inspect(
     The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
     """
     from dipriv._base.atomic_write import write_text
-    from dipriv.inspection import inspect as look
+    from dipriv.inspection import inspect_file
     from dipriv.sources.files import File
 
     refuse_same_file(IN=table, OUT=output)
     refuse_existing(output, force=force)
-    found = look(File.at(table, format_).read())
+    found = inspect_file(File.at(table, format_), given_types(type_), missing or ())
     shown = Table("column", "type", "taken as", "nulls", "distinct", "warning", "would be read from the data", box=None)
     for column in found.columns:
         shown.add_row(
             plain(column.name),
             plain(column.storage),
-            "refused" if column.kind is None else column.kind.name,
+            ("undecided" if column.undecided else "refused") if column.kind is None else column.kind.name,
             f"{column.nulls:,}",
             f"{column.distinct:,}",
             column.warning or "",
             ", ".join(column.facts),
         )
     out.print(shown)
+    for column in found.columns:
+        if column.undecided:
+            say(f"\nUndecided {column.refused}: say so with --type.")
     say(f"\n{found.rows:,} rows.")
     if output is not None:
         write_text(output, found.schema_toml(), 0o600)
@@ -55,6 +70,8 @@ def compare(
     output: Annotated[Path, typer.Option("-o", "--output", help="The report.")] = Path("report.html"),
     target: Annotated[str | None, typer.Option(help="Also run the same regression of this column on both.")] = None,
     schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
+    type_: TypeOption = None,
+    missing: MissingOption = None,
     force: ForceOption = False,
 ) -> None:
     """Compare a release with its original: one HTML file, which is private itself.
@@ -64,12 +81,12 @@ def compare(
     from dipriv.guarantee.sidecar import read_sidecar
     from dipriv.report import compare as summarize
     from dipriv.report import write_report
-    from dipriv.sources.files import File
+    from dipriv.sources.files import File, read_alike
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
     refuse_existing(output, force=force)
     declared = load_schema(schema)
-    tables = File.at(original).read(), File.at(released).read()
+    tables = read_alike(File.at(original), File.at(released), declared, given_types(type_), missing or ())
     sidecar = read_sidecar(released)
     guarantee, fidelity = (None, None) if sidecar is None else (sidecar.guarantee, sidecar.fidelity)
     comparison = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dipriv.cli.terminal import Progress, load_schema, refuse_existing, refuse_same_file, say, warn
+from dipriv.cli.terminal import (
+    MissingOption,
+    Progress,
+    TypeOption,
+    given_types,
+    load_schema,
+    refuse_existing,
+    refuse_same_file,
+    say,
+    warn,
+)
 
 if TYPE_CHECKING:
     from dipriv.ledger import Dataset
@@ -71,6 +81,8 @@ def privatize(
         str, typer.Option(help="optimal (keeps most of each row) or laplace (the paper's noise).")
     ] = "optimal",
     schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
+    type_: TypeOption = None,
+    missing: MissingOption = None,
     keep: Annotated[list[str] | None, typer.Option(help="Column to pass through unprotected (repeatable).")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
     holdout: Annotated[
@@ -141,6 +153,8 @@ def privatize(
         reference=reference,
         kernel=kernel,
         schema=load_schema(schema),
+        types=given_types(type_),
+        missing=tuple(missing or ()),
         keep=tuple(keep or ()),
         drop=tuple(drop or ()),
         holdout=holdout,

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -20,6 +20,17 @@ from dipriv.errors import DiprivError, InputError
 if TYPE_CHECKING:
     from dipriv.schema import Schema
 
+TypeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="NAME=TYPE",
+        help="A text column is text, number (whole or decimal), boolean, date, datetime or time (repeatable).",
+    ),
+]
+MissingOption = Annotated[
+    list[str] | None, typer.Option(metavar="MARK", help="Text that marks a missing cell, beside NA, - and such.")
+]
 out = Console(soft_wrap=True, highlight=False, emoji=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
@@ -104,6 +115,14 @@ def refuse_same_file(**paths: str | Path | None) -> None:
         if place in seen:
             raise InputError(f"{seen[place]} and {name} are the same file, {path}.", "Give each its own name.")
         seen[place] = name
+
+
+def given_types(types: list[str] | None) -> dict[str, Any]:
+    """What --type NAME=TYPE says, each time it is given."""
+    pairs = [text.rpartition("=") for text in types or ()]
+    if wrong := [text for text, (name, _, _) in zip(types or (), pairs, strict=True) if not name]:
+        raise typer.BadParameter(f"--type {wrong[0]} has no =; write --type NAME=TYPE, such as --type income=number")
+    return {name: column_type for name, _, column_type in pairs}
 
 
 def load_schema(path: Path | None) -> Schema | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from dipriv._random.streams import Stream
 from dipriv._tables import frames
 from dipriv._tables.any_values import array_of_any
 from dipriv._tables.frames import Table, check_names
+from dipriv._tables.typed_tables import conform, read_from_text
 from dipriv.errors import DisclosureError, InputError
 from dipriv.references.protocol import LabelPolicy
 from dipriv.release import local
@@ -28,6 +29,7 @@ from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.make_guarantee import make_local_guarantee
 from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
+from dipriv.schema import ColumnType
 from dipriv.sources._fingerprint import Fingerprint, fingerprint_of
 from dipriv.sources.in_memory import DeferredSource
 
@@ -47,8 +49,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, reference, kernel, schema, columns, drop, keep, public, target, reference_share, labels, pairs,
-    ledger, dataset, seed : as for `dipriv.privatize`.
+    epsilon, delta, reference, kernel, schema, types, missing, columns, drop, keep, public, target, reference_share,
+    labels, pairs, ledger, dataset, seed : as for `dipriv.privatize`.
 
     Attributes
     ----------
@@ -75,6 +77,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         reference: ReferenceLike = None,
         kernel: KernelLike = "optimal",
         schema: SchemaLike = None,
+        types: Mapping[str, ColumnType] | None = None,
+        missing: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         keep: Sequence[str] = (),
@@ -92,6 +96,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.reference = reference
         self.kernel = kernel
         self.schema = schema
+        self.types = types
+        self.missing = missing
         self.columns = columns
         self.drop = drop
         self.keep = keep
@@ -129,6 +135,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.guarantee_ = plan.guarantee
         self.local_guarantee_ = make_local_guarantee(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
         self.schema_ = release.schema
+        self._read_from_text = read_from_text(table, [column.facts for column in self.mechanism_.columns])
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._keep, self._seed = tuple(options.keep), options.seed
@@ -166,8 +173,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "Pass the columns of fit; feature_names_in_ lists them.",
             )
         check_names(self._keep, table.names, "keep")
-        table = self.mechanism_.typed(table)
-        self.mechanism_.check(table)
+        typed = self._typed(table)
+        self.mechanism_.check(typed)
         if table.names != tuple(self.feature_names_in_):
             raise InputError(
                 f"the {len(table.names)} columns are not those that fit saw, in their order ({self.n_features_in_}).",
@@ -177,7 +184,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise _fitted_on("")
         receipt = self._next_receipt()
         with receipt.failing():
-            released = self.mechanism_.release(table, self._keep, source(self._seed).child(Stream.NOISE))
+            released = self.mechanism_.release(typed, self._keep, source(self._seed).child(Stream.NOISE))
             receipt.commit(table.rows)
         return released
 
@@ -213,10 +220,15 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seen_by(self, fingerprint: Fingerprint, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in (batch for batch in batches if batch.num_rows):
-            self.mechanism_.check(frames.read(batch))
+            typed = self._typed(frames.read(batch))
+            self.mechanism_.check(typed)
             if self._reference_fingerprint is not None:
                 fingerprint.update(batch.select(list(self.mechanism_.names)))
-            yield batch
+            yield typed.native.combine_chunks().to_batches()[0]
+
+    def _typed(self, table: Table) -> Table:
+        """Rows in the types of `fit`; columns of text that it read as numbers or dates are read in the same way."""
+        return self.mechanism_.typed(conform(table, self._read_from_text))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: with a private reference, a known distribution or a public table.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from dipriv._base.decimals import in_full
 from dipriv._random.bits import Bits, Seed, source
+from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import check_names
 from dipriv.errors import InputError, PrivacyWarning
 from dipriv.guarantee import check_delta, check_epsilon
@@ -23,7 +24,7 @@ from dipriv.kernels import KernelSpec
 from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
 from dipriv.references.protocol import LabelPolicy, as_spec, by_name
-from dipriv.schema import Kind, Schema
+from dipriv.schema import ColumnType, Kind, Schema
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
 
@@ -51,6 +52,8 @@ class OptionTypes(TypedDict, total=False):
     reference: ReferenceLike
     kernel: KernelLike
     schema: SchemaLike
+    types: Mapping[str, ColumnType] | None
+    missing: Sequence[str]
     columns: Sequence[str] | None
     drop: Sequence[str]
     keep: Sequence[str]
@@ -84,6 +87,8 @@ class ReleaseOptions:
     reference: ReferenceLike = None
     kernel: KernelLike = "optimal"
     schema: SchemaLike = field(default=None, repr=False)
+    types: Mapping[str, ColumnType] | None = None
+    missing: Sequence[str] = field(default=(), repr=False)
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
@@ -109,6 +114,7 @@ class ReleaseOptions:
         self._check_reference()
         self._check_holdout()
         self._check_columns()
+        self._check_types()
         if self.unit is None and self.rows_per_unit is not None:
             raise InputError("rows_per_unit is given without a unit.", "Give unit, too, or leave rows_per_unit out.")
         if self.unit is not None and self.spec.source == "groups":
@@ -227,6 +233,16 @@ class ReleaseOptions:
         check_names(schema, names, "the schema")
         return Schema({name: kind for name, kind in schema.items() if name in privatized})
 
+    def type_rules(self, privatized: Sequence[str], declared: Schema) -> TypeRules:
+        """What the schema and `types` say about the types of columns of text."""
+        if unused := [name for name in self.types or () if name not in privatized]:
+            raise InputError(
+                f"types names {unused[0]!r}, which is not a column that is privatized.",
+                "Correct the name, or remove it.",
+            )
+        asks = getattr(self.spec, "labels", None) != "declared"
+        return TypeRules.of(declared, self.types or {}, self.missing, asks=asks)
+
     def concerns(self) -> list[str]:
         """What takes protection away, in words."""
         found = []
@@ -327,6 +343,27 @@ class ReleaseOptions:
                 f"the split does not keep the rows of one {self.unit!r} on one side.",
                 f"Use Split.new(by={self.unit!r}), or leave split out.",
             )
+
+    def _check_types(self) -> None:
+        types: Any = self.types
+        if types is not None and not isinstance(types, Mapping):
+            raise InputError(
+                f"expected types as a mapping, got {type(types).__name__}.", 'Write types={"income": "number", ...}.'
+            )
+        for name, column_type in (types or {}).items():
+            if column_type not in get_args(ColumnType):
+                raise InputError(
+                    f"the type of column {name!r} is unknown: {column_type!r:.40}.",
+                    f"Use one of {', '.join(get_args(ColumnType))}.",
+                )
+        marks: Any = self.missing
+        if isinstance(marks, str) or not isinstance(marks, Iterable):
+            raise InputError(
+                f"expected missing as a list of texts, got {type(marks).__name__}.", "Write missing=[...]."
+            )
+        object.__setattr__(self, "missing", tuple(marks))
+        if not all(isinstance(mark, str) for mark in self.missing):
+            raise InputError("some of missing are not text.", 'Write missing=["-9", ...], as the cells are written.')
 
     def _check_columns(self) -> None:
         for where in ("columns", "drop", "keep"):

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -19,8 +20,9 @@ from dipriv._base.jit import announce_compilation
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._random.streams import Stream
-from dipriv._tables.frames import Table
+from dipriv._tables.frames import Column, Table
 from dipriv._tables.identifiers import refuse_free_text
+from dipriv._tables.typed_tables import conform
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee import Guarantee
 from dipriv.release.accounting import LedgerSession, Receipt, fingerprint_request, open_ledger
@@ -129,6 +131,7 @@ def prepare(
             counted=spec.source == "private",
             fingerprint=fingerprint_request(ledger),
             labels_of=_undeclared(names, declared) if _learns_from_all(options) else (),
+            types=options.type_rules(names, declared),
             progress=progress,
         )
     )
@@ -144,7 +147,7 @@ def prepare(
         selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
         if uses_holdout:
             _check_sides(selection)
-        learned_from, reference = _reference_rows(source, rows, selection, options, names, declared)
+        learned_from, reference = _reference_rows(source, rows, selection, options, columns, declared)
         fit_plan = plan_fit(
             spec,
             options.kernel_spec,
@@ -237,18 +240,19 @@ def _reference_rows(
     rows: Rows[Any],
     selection: RowSelection,
     options: ReleaseOptions,
-    names: tuple[str, ...],
+    columns: Sequence[Column],
     declared: Schema,
 ) -> tuple[CountableRows | None, Table | None]:
     """What a private reference is learned from, or the table that others are fitted on."""
     if options.spec.source == "private":
         return rows.countable(selection), None
     if options.public is not None:
-        return None, read_table(options.public)
+        said = [column for column in columns if column.name in (options.types or declared)]
+        return None, conform(read_table(options.public, columns), said)
     if options.spec.source == "nothing":
         return None, None
     reference = rows.gather(selection)
-    refuse_free_text(reference, names, declared, options.keep)
+    refuse_free_text(reference, [column.name for column in columns], declared, options.keep)
     return None, reference
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from dipriv.references.protocol import LabelPolicy
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
 from dipriv.release.result import Release
-from dipriv.schema import Schema
+from dipriv.schema import ColumnType, Schema
 from dipriv.sources import open_source
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import RowSource
@@ -56,6 +56,8 @@ def privatize(
     reference: ReferenceLike = None,
     kernel: KernelLike = "optimal",
     schema: SchemaLike = None,
+    types: Mapping[str, ColumnType] | None = None,
+    missing: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -94,6 +96,10 @@ def privatize(
     kernel : "optimal" (the noise that keeps the most of each row at this ε) or "laplace" (the paper's), or
         `Optimal(weights, costs)` or `Laplace(shares)` from `dipriv.kernels` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
+    types : {column: type} for columns of text whose type dipriv cannot settle, or would settle otherwise: "text",
+        "number" ("whole" or "decimal"), "boolean", "date", "datetime" (in "seconds" or "microseconds") or "time". Cells
+        that are something else are missing.
+    missing : texts that mark missing cells, beside those of `dipriv.schema.MISSING_MARKS`.
     columns, drop : the columns to privatize and release, or those to leave out; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
     holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release. Given
@@ -123,7 +129,7 @@ def privatize(
     Raises
     ------
     InputError : options do not fit each other or the table, or an option would have no effect.
-    SchemaError : the schema contradicts the table, or a column is free text.
+    SchemaError : the schema contradicts the table, a column is free text, or the type of a column is undecided.
     ReferenceDataError : the reference rows do not suffice.
     BudgetError, DisclosureError, LedgerError : the ledger refuses the release.
     SourceChangedError, StorageError : rows cannot be read, or are not the same in every pass.
@@ -146,6 +152,8 @@ def privatize(
         reference=reference,
         kernel=kernel,
         schema=schema,
+        types=types,
+        missing=missing,
         columns=columns,
         drop=drop,
         keep=keep,

@@ -6,13 +6,16 @@ here load their modules when they are first used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import pyarrow as pa
 
 from dipriv._tables import frames
-from dipriv._tables.frames import Table
+from dipriv._tables.column_types import TypeRules
+from dipriv._tables.frames import Column, Table
 from dipriv.sources import spark
 from dipriv.sources.in_memory import TableSource
 from dipriv.sources.protocol import RowSource, registered_source, row_source
@@ -25,14 +28,18 @@ def open_source(thing: Any) -> RowSource[Any]:
     return registered_source(thing) or TableSource.open(thing)
 
 
-def read_table(thing: Any) -> Table:
-    """A table in memory: a dataframe, a file by its path, or a Spark DataFrame, which is brought to the driver."""
+def read_table(thing: Any, like: Sequence[Column] = ()) -> Table:
+    """A table in memory: a dataframe, a file by its path, or a Spark DataFrame, which is brought to the driver.
+
+    Columns of a text file that are named as those of `like` are read as the types of these.
+    """
     if isinstance(thing, Table):
         return thing
     if is_path(thing):
         from dipriv.sources.files import File
 
-        return frames.read(File.at(thing).read())
+        types = [pa.field(column.name, column.arrow_type) for column in like]
+        return frames.read(File.at(thing).read(TypeRules.like(types)))
     return frames.read(spark.collect(thing) if spark.is_spark_frame(thing) else thing)
 
 

@@ -15,14 +15,6 @@ BLOCK_BYTES = 1 << 24
 """Of a CSV file, read at once: a row must fit."""
 
 
-class CellTypeError(Exception):
-    """A CSV cell does not fit its column's type."""
-
-    def __init__(self, column: int) -> None:
-        super().__init__(column)
-        self.column = column
-
-
 @contextmanager
 def translate_errors(
     name: str,
@@ -35,7 +27,7 @@ def translate_errors(
     """
     try:
         yield
-    except (DiprivError, CellTypeError):
+    except DiprivError:
         raise
     except MemoryError:
         raise StorageError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None

@@ -45,14 +45,6 @@ class BatchSource:
         """How many rows there are, where that is known beforehand."""
         return None
 
-    def with_verbatim(self, names: Sequence[str]) -> BatchSource:
-        """Types are fixed here: nothing is converted."""
-        return self
-
-    def widened(self, column: int) -> BatchSource:
-        """Types are fixed here."""
-        raise InputError(f"{self.name}: column {column} cannot be read.", "Give every batch the same types.")
-
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of these columns from the start; refuses a batch with other columns or types."""
         expected = pa.schema([self.schema.field(name) for name in names])

@@ -10,23 +10,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
+from dipriv._tables.column_types import Question, TypeRules, ask
 from dipriv.errors import InputError, SourceChangedError, StorageError
-from dipriv.sources._errors import BLOCK_BYTES, CellTypeError, translate_errors
+from dipriv.schema import ColumnType, Schema
+from dipriv.sources._errors import BLOCK_BYTES, translate_errors
 from dipriv.sources._formats import FileFormat, format_of
 from dipriv.sources._untrusted import memory
+from dipriv.sources.typed import TypedBatches, settle_texts
 
 MAX_UNPACKED_BYTES = 1 << 30
 """A compressed Parquet or Arrow file is unpacked whole before it is read; a text file is not, and may be longer."""
-_WIDER = {pa.null(): pa.int64(), pa.int64(): pa.float64(), pa.float64(): pa.string()}
-"""What a text column becomes when a later cell does not fit the type that the first block suggested; else text."""
-_NO_TYPES: Mapping[str, pa.DataType] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -69,24 +68,32 @@ class File:
         with translate_errors(self.name):
             return self.format.n_rows(self)
 
-    def read(self) -> pa.Table:
-        """All rows at once."""
-        source = FileBatches.of(self)
-        while True:
-            batches: list[pa.RecordBatch] = []
-            room = memory()
-            try:
-                for batch in source.batches(source.schema.names):
-                    batches.append(batch)
-                    room -= batch.nbytes
-                    if room < 0:
-                        raise StorageError(f"{self.name} does not fit the memory of this machine.", "Give fewer rows.")
-            except CellTypeError as misfit:
-                source = source.widened(misfit.column)
-                continue
-            if not sum(batch.num_rows for batch in batches):
-                raise InputError(f"{self.name} has no rows.", "Give a table with at least one row.")
-            return pa.Table.from_batches(batches)
+    def typed(self, rules: TypeRules | None = None) -> TypedBatches:
+        """The rows with the types of the file, or with those that the cells of a text file settle."""
+        rows = FileBatches.of(self)
+        if not self.format.is_text:
+            return TypedBatches(rows, {})
+        return settle_texts(rows, rows.schema.names, rules or TypeRules())
+
+    def read(self, rules: TypeRules | None = None) -> pa.Table:
+        """All rows at once; refuses a text file with columns whose type is undecided."""
+        table, questions = self.read_with_questions(rules)
+        ask(questions)
+        return table
+
+    def read_with_questions(self, rules: TypeRules | None = None) -> tuple[pa.Table, tuple[Question, ...]]:
+        """All rows at once; columns of a text file whose type is undecided are text."""
+        rows = self.typed(rules)
+        batches: list[pa.RecordBatch] = []
+        room = memory()
+        for batch in rows.batches(rows.schema.names):
+            batches.append(batch)
+            room -= batch.nbytes
+            if room < 0:
+                raise StorageError(f"{self.name} does not fit the memory of this machine.", "Give fewer rows.")
+        if not sum(batch.num_rows for batch in batches):
+            raise InputError(f"{self.name} has no rows.", "Give a table with at least one row.")
+        return pa.Table.from_batches(batches), rows.questions
 
     def _unpacked(self, stream: Any) -> pa.Buffer:
         unpacked = bytearray()
@@ -102,21 +109,19 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class FileBatches:
-    """The rows of a file with settled types; `verbatim` columns of text files are not converted."""
+    """The rows of a file; all columns of a text file are text."""
 
     file: File
     schema: pa.Schema = field(repr=False)
-    verbatim: frozenset[str] = frozenset()
     categories: Mapping[str, pa.Array] = field(repr=False, default_factory=dict)
 
     @classmethod
-    def of(cls, file: File, verbatim: Sequence[str] = ()) -> FileBatches:
-        """Types come from the file, or from the first block of a text file."""
+    def of(cls, file: File) -> FileBatches:
+        """The columns as the file has them."""
         with translate_errors(file.name):
-            given = dict.fromkeys(verbatim, pa.string()) if file.format.is_text else _NO_TYPES
-            found = pa.schema([column.remove_metadata() for column in file.format.schema(file, given)])
+            found = pa.schema([column.remove_metadata() for column in file.format.schema(file)])
             _ = found.names  # refuses names that are no text
-        return cls(file, found, frozenset(verbatim))
+        return cls(file, found)
 
     @property
     def name(self) -> str:
@@ -126,22 +131,23 @@ class FileBatches:
     def n_rows(self) -> int | None:
         return self.file.n_rows()
 
-    def with_verbatim(self, names: Sequence[str]) -> FileBatches:
-        """The same rows with these columns of a text file read as strings, without type inference."""
-        return FileBatches.of(self.file, names) if names and self.file.format.is_text else self
-
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of these columns, from the start."""
         with translate_errors(self.name):
             yield from (batch for batch in self.file.format.batches(self.file, names, self.schema) if batch.num_rows)
 
-    def widened(self, column: int) -> FileBatches:
-        """The same rows with a wider type for one column of a text file."""
-        found = self.schema.field(column) if column < len(self.schema) else None
-        if found is None or found.type == pa.string():  # nothing is wider, and to try again would never end
-            raise InputError(f"{self.name}: column {column} cannot be read.", "Repair the file.")
-        wider = found.with_type(_WIDER.get(found.type, pa.string()))
-        return replace(self, schema=self.schema.set(column, wider))
+
+def read_alike(
+    original: File,
+    released: File,
+    schema: Schema | None,
+    types: Mapping[str, ColumnType],
+    missing: Sequence[str] = (),
+) -> tuple[pa.Table, pa.Table]:
+    """A table and its release: columns of text files have the types that the table's cells settle."""
+    rules = TypeRules.of(schema or {}, types, missing)
+    table = original.read(rules)
+    return table, released.read(TypeRules.like(table.schema))
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -10,7 +10,9 @@ import numpy as np
 
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
+from dipriv._tables.column_types import ask
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.typed_tables import settle_table
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources.contribution_bound import ContributionBound, unit_keys
 from dipriv.sources.holdout import GroupHoldout, Split
@@ -46,14 +48,16 @@ class TableSource:
         return self.table.names
 
     def scan(self, request: Scan) -> TableRows:
-        """Fingerprint the table."""
+        """Fingerprint the table, and settle the types of text."""
         fingerprint = None
         if request.fingerprint is not None:
             seen = PrefixFingerprints(request.fingerprint)
             seen.update(self.table.batch())
             fingerprint = seen.result()
-        request.progress("reading", self.table.rows, self.table.rows)
-        return TableRows(self.table, fingerprint)
+        table, questions = settle_table(self.table, request.privatized, request.types)
+        ask(questions)
+        request.progress("reading", table.rows, table.rows)
+        return TableRows(table, fingerprint)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from dipriv._base.arrays import Counts, Mask
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
+from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
 from dipriv.sources.contribution_bound import ContributionBound
@@ -113,6 +114,8 @@ class Scan:
     fingerprint: FingerprintRequest | None = None
     labels_of: tuple[str, ...] = ()
     """Columns whose labels will be counted, if they are text: one pass less where that is done in this one."""
+    types: TypeRules = field(default_factory=TypeRules)
+    """What is said about the types of columns of text."""
     progress: Progress = field(repr=False, default=no_progress)
 
     @property

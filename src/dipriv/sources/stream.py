@@ -9,18 +9,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
+from dipriv._tables.column_types import ask
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
 from dipriv.errors import InputError, InternalError, SourceChangedError
 from dipriv.sources._blocks import block_digest, cut
-from dipriv.sources._errors import CellTypeError
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources.batches import batch_function, data_set, lazy_frame, parquet_files
 from dipriv.sources.contribution_bound import ContributionBound, unit_keys
@@ -34,6 +34,7 @@ from dipriv.sources.protocol import (
     Scan,
     TableFingerprint,
 )
+from dipriv.sources.typed import Batches, settle_columns_of_text, settle_texts
 
 MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
 LIMITS = {"groups": "a reference per group needs the table in memory. Use dipriv.privatize on a dataframe."}
@@ -41,28 +42,6 @@ _REPEATABLE = (
     "Give a source that gives the same rows in the same order each time: sort the query, return a fresh iterator, or "
     "write the rows to Parquet files first."
 )
-
-
-class Batches(Protocol):
-    """A table that can be read in batches again and again: `FileBatches`, `BatchSource`."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    def categories(self) -> Mapping[str, pa.Array]: ...
-
-    @property
-    def n_rows(self) -> int | None: ...
-
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
-
-    def with_verbatim(self, names: Sequence[str]) -> Batches: ...
-
-    def widened(self, column: int) -> Batches: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +64,16 @@ class StreamSource:
         return tuple(self.rows.schema.names)
 
     def scan(self, request: Scan) -> StreamedRows:
-        """Count, digest and fingerprint the rows; starts again when a column of text needs a wider type."""
-        rows = self.rows.with_verbatim(request.passed_through)
-        while True:
-            try:
-                return _first_pass(rows, request)
-            except CellTypeError as misfit:
-                rows = rows.widened(misfit.column)
+        """Settle the types of text; then count, digest and fingerprint the rows."""
+        names, rules, progress = request.privatized, request.types, request.progress
+        if self.types_are_inferred:
+            verbatim = request.passed_through
+            unused = [name for name in self.column_names if name not in request.used and request.fingerprint]
+            rows = settle_texts(self.rows, names, rules, passed_through=verbatim, unused=unused, progress=progress)
+        else:
+            rows = settle_columns_of_text(self.rows, names, rules, progress)
+        ask(rows.questions)
+        return _first_pass(rows, request)
 
 
 def _first_pass(rows: Batches, request: Scan) -> StreamedRows:

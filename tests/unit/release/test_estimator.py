@@ -33,6 +33,8 @@ def test_parameters_are_stored_untouched_and_cloned() -> None:
         "reference": Empirical(order="random"),
         "kernel": "laplace",
         "schema": Schema({"a": Continuous()}),
+        "types": None,
+        "missing": (),
         "columns": ["a"],
         "drop": (),
         "keep": ["c"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ class ArrowIpc:
     suffixes: tuple[str, ...] = (".arrow", ".feather", ".ipc")
     is_text: bool = False
 
-    def schema(self, file: TableFile, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    def schema(self, file: TableFile) -> pa.Schema:
         with file.open() as stream:
             return (pa.ipc.open_file(stream) if _is_file(stream) else pa.ipc.open_stream(stream)).schema
 

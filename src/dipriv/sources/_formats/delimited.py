@@ -1,17 +1,19 @@
-"""CSV and TSV: types are inferred from the first block and widened where later cells do not fit."""
+"""CSV and TSV: every cell is text here; `dipriv.sources.typed` settles the types of columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from dipriv._tables.cell_classes import CellClass, classify
 from dipriv.errors import InputError
-from dipriv.sources._errors import BLOCK_BYTES, CellTypeError
+from dipriv.sources._errors import BLOCK_BYTES
 from dipriv.sources._formats.registry import TableFile, file_format
 from dipriv.sources._untrusted import check_width
 
@@ -27,19 +29,18 @@ class DelimitedText:
     separator: str
     is_text: bool = True
 
-    def schema(self, file: TableFile, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    def schema(self, file: TableFile) -> pa.Schema:
         check_width(file.name, self._separators(file) + 1)
         with self._translated(file), file.open() as stream:
-            found = self._reader(stream, types, None).schema
+            found = self._reader(stream, None, None).schema
         _check_header(file.name, found.names)
         if odd := [column.name for column in found if pa.types.is_binary(column.type)]:
             raise _not_utf8(file.name, odd[0]) from None
-        return found
+        return pa.schema([(name, pa.string()) for name in found.names])
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        types = {column.name: column.type for column in schema}
-        with self._translated(file), file.open() as stream:
-            yield from self._reader(stream, types, names)
+        with self._translated(file, schema.names), file.open() as stream:
+            yield from self._reader(stream, schema, names)
 
     def n_rows(self, file: TableFile) -> int | None:
         return None
@@ -56,24 +57,24 @@ class DelimitedText:
         return found[0].count(self.separator.encode()) if found else 0
 
     def _reader(
-        self, stream: Any, types: Mapping[str, pa.DataType], names: Sequence[str] | None, *, threads: bool = True
+        self, stream: Any, types: pa.Schema | None, names: Sequence[str] | None, *, threads: bool = True
     ) -> Any:
         return pacsv.open_csv(
             stream,
             read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads),
             parse_options=pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
-            convert_options=pacsv.ConvertOptions(column_types=dict(types), include_columns=names),
+            convert_options=pacsv.ConvertOptions(column_types=types, include_columns=names),
         )
 
-    def _translated(self, file: TableFile) -> _TranslatedErrors:
-        return _TranslatedErrors(self, file)
+    def _translated(self, file: TableFile, names: Sequence[str] = ()) -> _TranslatedErrors:
+        return _TranslatedErrors(self, file, tuple(names))
 
     def ragged(self, file: TableFile) -> InputError:
         """Where the first row with too many or too few columns is: read again on one thread, which counts rows."""
         where, counts = "a row", "another width"
         try:
             with file.open() as stream:
-                for _ in self._reader(stream, {}, None, threads=False):
+                for _ in self._reader(stream, None, None, threads=False):
                     pass
         except pa.ArrowInvalid as error:
             if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error)):
@@ -89,6 +90,7 @@ class _TranslatedErrors:
 
     format: DelimitedText
     file: TableFile
+    names: tuple[str, ...]
 
     def __enter__(self) -> None:
         return None
@@ -97,8 +99,8 @@ class _TranslatedErrors:
         if not isinstance(error, pa.ArrowInvalid):
             return
         text = str(error)
-        if "UTF8" not in text and (found := re.search(r"In CSV column #(\d+)", text)):
-            raise CellTypeError(int(found[1])) from None
+        if "UTF8" in text and (found := re.search(r"In CSV column #(\d+)", text)) and int(found[1]) < len(self.names):
+            raise _not_utf8(self.file.name, self.names[int(found[1])]) from None
         if re.search(r"Expected \d+ columns", text):
             raise self.format.ragged(self.file) from None
 
@@ -117,21 +119,14 @@ def _check_header(name: str, columns: list[str]) -> None:
             f"{name}: the first line has one column, with another separator in it.",
             "Separate the cells by commas, or by tabs in a .tsv file.",
         )
-    if any(not column.strip() or _is_number(column) for column in columns):
+    classes = classify(pa.array(columns, pa.string()), ("nan", "NaN")).classes
+    if np.any(classes != CellClass.OTHER) or any(column.strip().isdigit() for column in columns):
         raise InputError(
-            f"{name}: the first line has numbers or nothing where names of columns should be.",
+            f"{name}: the first line has numbers, dates or nothing where names of columns should be.",
             "Put a line with the columns' names on top of the file.",
         )
     if len(set(columns)) < len(columns):
         raise InputError(f"{name}: two columns have the same name.", "Rename one of them.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 file_format(DelimitedText("csv", (".csv",), ","))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,18 +38,15 @@ class FileFormat(Protocol):
 
     @property
     def is_text(self) -> bool:
-        """Whether types are inferred from cells, and a spreadsheet may take texts for formulas."""
+        """Whether all cells are text, whose types are to be settled, and a spreadsheet may take some for formulas."""
         ...
 
-    def schema(self, file: TableFile, types: Mapping[str, pa.DataType]) -> pa.Schema:
-        """The columns; `types` are given for some of them."""
+    def schema(self, file: TableFile) -> pa.Schema:
+        """The columns: their types, or text for each column of a text format."""
         ...
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """All rows of these columns from the start, with the types of `schema`.
-
-        Raises `CellTypeError` for the number of a column whose cells do not fit its inferred type.
-        """
+        """All rows of these columns from the start, with the types of `schema`."""
         ...
 
     def n_rows(self, file: TableFile) -> int | None:

@@ -1,0 +1,416 @@
+"""The types of text columns, judged over all their cells so that no single row can change one.
+
+A type *fits* a column if at most 5% of its cells are something else, and is *ruled out* if at most half of them are of
+it. In between the column is undecided, and its keeper is asked before anything is spent. Between "fits" and "ruled out"
+there are at least two rows for every number of cells, so one row can make a settled column undecided, but never move it
+from one type to another. In a settled column, a cell that is something else is missing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from dipriv._tables.arrow import is_text
+from dipriv._tables.cell_classes import CellClass, Cells, classify
+from dipriv.errors import SchemaError
+from dipriv.schema import MISSING_MARKS, Categorical, ColumnType, Datetime, Kind
+
+MAX_MISFITS = 20
+"""A type fits if at most one cell in this many is something else."""
+MAX_FINER = 100
+"""Whole numbers may have one decimal number in this many cells, dates a time of day, and times fractions of seconds."""
+ENOUGH_CELLS = 10
+"""A column with fewer cells than this, and in fewer than half of the rows, is nearly empty."""
+
+_DAY, _SECOND = 86_400_000_000, 1_000_000
+_FAMILIES: dict[str, tuple[CellClass, ...]] = {
+    "number": (CellClass.WHOLE, CellClass.DECIMAL),
+    "boolean": (CellClass.BOOLEAN,),
+    "datetime": (CellClass.DATE, CellClass.SECONDS, CellClass.MICROSECONDS),
+    "datetime with zone": (CellClass.UTC_SECONDS, CellClass.UTC_MICROSECONDS),
+    "time": (CellClass.TIME,),
+}
+"""Types whose cells have nothing in common: a cell is of one of them, or of none."""
+_PLURAL = {
+    "number": "numbers",
+    "boolean": "true or false",
+    "datetime": "dates",
+    "datetime with zone": "times with a zone",
+    "time": "times of day",
+}
+_FAMILIES_OF: dict[str, tuple[str, ...]] = {
+    "number": ("number",),
+    "whole": ("number",),
+    "decimal": ("number",),
+    "boolean": ("boolean",),
+    "date": ("datetime",),
+    "datetime": ("datetime", "datetime with zone"),
+    "seconds": ("datetime", "datetime with zone"),
+    "microseconds": ("datetime", "datetime with zone"),
+    "time": ("time",),
+}
+_FINER: dict[str, tuple[CellClass, ...]] = {
+    "decimal": (CellClass.DECIMAL,),
+    "datetime": (CellClass.SECONDS, CellClass.MICROSECONDS),
+    "microseconds": (CellClass.MICROSECONDS, CellClass.UTC_MICROSECONDS),
+}
+"""The cells of a family that only the finer one of two types holds exactly."""
+_DETAIL = {"decimal": "decimals", "datetime": "a time of day", "microseconds": "fractions of a second"}
+_SHORT: dict[ColumnType, ColumnType] = {
+    "whole": "number",
+    "decimal": "number",
+    "seconds": "datetime",
+    "microseconds": "datetime",
+}
+_ARROW: dict[str, pa.DataType] = {
+    "text": pa.string(),
+    "boolean": pa.bool_(),
+    "whole": pa.int64(),
+    "decimal": pa.float64(),
+    "date": pa.date32(),
+    "seconds": pa.timestamp("s"),
+    "microseconds": pa.timestamp("us"),
+    "time": pa.time32("s"),
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the keeper says about a column: one of `families`, and exactly `leaf` if that is not None.
+
+    A kind of the schema is not `firm`: where its families are ruled out, the column is judged as if nothing were said.
+    """
+
+    families: tuple[str, ...] = ()
+    leaf: str | None = None
+    firm: bool = True
+    option: bool = False
+    """Whether this is the answer to a question, rather than what follows from a kind."""
+
+    @classmethod
+    def type(cls, name: ColumnType) -> Given:
+        """A type by its name."""
+        leaf = None if name in ("number", "datetime") else name
+        return cls(_FAMILIES_OF.get(name, ()), leaf, option=True)
+
+    @classmethod
+    def arrow(cls, arrow_type: pa.DataType) -> Given:
+        """The type whose cells can be compared with those of an Arrow type; text for all others."""
+        if pt.is_integer(arrow_type):
+            return cls(("number",), "whole")
+        if pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
+            return cls(("number",), "decimal")
+        if pt.is_boolean(arrow_type):
+            return cls(("boolean",), "boolean")
+        if pt.is_date(arrow_type):
+            return cls(("datetime",), "date")
+        if pt.is_timestamp(arrow_type):
+            family = "datetime" if arrow_type.tz is None else "datetime with zone"
+            return cls((family,), "seconds" if arrow_type.unit == "s" else "microseconds")
+        return cls(("time",), "time") if pt.is_time(arrow_type) else cls(leaf="text")
+
+    @classmethod
+    def kind(cls, kind: Kind) -> Given:
+        """The type that a declared kind asks for."""
+        if isinstance(kind, Datetime):
+            return cls(("datetime", "datetime with zone", "time"), firm=False)
+        if not isinstance(kind, Categorical):
+            return cls(("number",), firm=False)
+        types = {type(level) for level in kind.levels or ()}
+        if not types:
+            return cls(("boolean",), "label", firm=False)
+        if types == {bool}:
+            return cls(("boolean",), "boolean", firm=False)
+        return cls(leaf="text") if str in types else cls(("number",), firm=False)
+
+
+@dataclass(frozen=True)
+class TypeRules:
+    """What the keeper says about the types of columns: `given` types, and marks of missing cells beside the usual ones.
+
+    `asks` is whether columns of text that look like numbers or dates are questioned.
+    """
+
+    given: Mapping[str, Given] = field(default_factory=dict)
+    marks: tuple[str, ...] = ()
+    asks: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        schema: Mapping[str, Kind],
+        types: Mapping[str, ColumnType],
+        marks: Sequence[str] = (),
+        *,
+        asks: bool = True,
+    ) -> TypeRules:
+        """What a schema, and types by name, say."""
+        kinds = {name: Given.kind(kind) for name, kind in schema.items()}
+        return cls(kinds | {name: Given.type(of) for name, of in types.items()}, tuple(marks), asks)
+
+    @classmethod
+    def like(cls, columns: Iterable[pa.Field]) -> TypeRules:
+        """The types of another table's columns."""
+        return cls({column.name: Given.arrow(column.type) for column in columns}, asks=False)
+
+    @property
+    def all_marks(self) -> tuple[str, ...]:
+        return (*MISSING_MARKS, *self.marks)
+
+    def judges(self, name: str) -> bool:
+        """Whether the cells of a column of text must be looked at."""
+        given = self.given.get(name)
+        return self.asks if given is None else given.leaf not in ("text", "label")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A column whose type is undecided: what it looks like, and what its keeper may say it is."""
+
+    column: str
+    looks: str
+    answers: tuple[ColumnType, ...]
+
+    def __str__(self) -> str:
+        return f"column {self.column!r}: {self.looks} ({' or '.join(self.answers)}?)"
+
+
+Counts: TypeAlias = NDArray[np.int64]
+"""How many cells of each `CellClass` a column has. Counts of parts of the rows add up."""
+NO_CELLS: Counts = np.zeros(len(CellClass), dtype=np.int64)
+
+
+def count_classes(cells: Cells) -> Counts:
+    """How many cells of each class there are."""
+    return np.bincount(cells.classes, minlength=len(CellClass))
+
+
+def check_given(rules: TypeRules, typed: Mapping[str, str]) -> None:
+    """Refuse types that are given for columns that have one."""
+    for name, found in typed.items():
+        if name in rules.given and rules.given[name].option:
+            raise SchemaError(
+                f"a type is given for column {name!r}, which is {found}, not text.",
+                "Leave it out of types (--type), or convert the column.",
+            )
+
+
+def ask(questions: Sequence[Question]) -> None:
+    """Refuse columns whose type is undecided, all of them at once."""
+    if not questions:
+        return
+    firsts = {question.column: question.answers[0] for question in questions}
+    option = " ".join(f"--type {shlex.quote(f'{name}={answer}')}" for name, answer in firsts.items())
+    raise SchemaError(
+        f"{'; '.join(map(str, questions))}.",
+        f"Say what each is, such as {option} (types={firsts!r}), or declare its kind in the schema; or leave it out "
+        "(drop=[...], --drop), or pass it through (keep=[...], --keep).",
+    )
+
+
+def fits(some: int, cells: int) -> bool | None:
+    """Whether nearly all `cells` are like these; None if one row more or less could matter.
+
+    >>> fits(95, 100), fits(94, 100), fits(51, 100), fits(50, 100)
+    (True, None, None, False)
+    """
+    misfits = cells // MAX_MISFITS
+    if cells and cells - some <= misfits:
+        return True
+    return False if some <= min(cells // 2, cells - misfits - 2) else None
+
+
+def few(some: int, cells: int) -> bool | None:
+    """Whether so few of `cells` are like these that they may be rounded; None if one row more or less could matter.
+
+    >>> few(1, 100), few(2, 100), few(3, 100)
+    (True, None, False)
+    """
+    allowed = cells // MAX_FINER
+    if some <= allowed:
+        return True
+    return False if some >= max(2 * cells / MAX_FINER, allowed + 2) else None
+
+
+def is_nearly_empty(cells: int, rows: int) -> bool:
+    """Whether a column with cells in so few rows could be of any type."""
+    return cells < max(2, min(ENOUGH_CELLS, rows / 2))
+
+
+def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType | Question:
+    """The type of a column whose cells are all written as text, as in CSV files."""
+    if given is not None and given.leaf == "text":
+        return pa.string()
+    cells = int(counts[CellClass.WHOLE :].sum())
+    shares = {family: fits(_size(counts, family), cells) for family in _FAMILIES}
+    nearly_empty = is_nearly_empty(cells, cells + int(counts[CellClass.MISSING]))
+    if given is not None and given.leaf == "label":
+        settled = shares["boolean"]
+        if settled is None:
+            return Question(name, _looks(counts, "boolean", cells, nearly_empty), ("boolean", "text"))
+        return pa.bool_() if settled else pa.string()
+    if given is not None:
+        margin = 0 if len(given.families) == 1 else 2  # so that one row cannot replace one family by another
+        possible = [family for family in given.families if 2 * _size(counts, family) > cells + margin or not cells]
+        if len(possible) == 1:
+            return _leaf(name, counts, possible[0], given)
+        if given.firm and not possible:
+            raise SchemaError(
+                f"column {name!r} is said to be {given.leaf or given.families[0]}, but not even half of its cells are.",
+                "Correct its type (types={...}, --type), or leave it out (drop=[...], --drop).",
+            )
+    most = max(_FAMILIES, key=lambda family: _size(counts, family))
+    if nearly_empty:
+        return Question(name, "it is nearly empty", (*_answers(counts, most), "text"))
+    found = [family for family in _FAMILIES if shares[family] is not False]
+    if not found:
+        if 2 * int(counts[CellClass.OTHER_DATE]) > cells:
+            return _other_dates(name, counts, cells)
+        return pa.string()
+    if len(found) == 1 and shares[found[0]]:
+        return _leaf(name, counts, found[0])
+    return Question(name, _looks(counts, most, cells, False), (*_answers(counts, most), "text"))
+
+
+def settle_text(name: str, counts: Counts, given: Given | None = None) -> pa.DataType | Question | None:
+    """The type of a column that is text in a table with types; None if it stays what it is."""
+    if given is not None and given.leaf in ("text", "label"):
+        return None
+    if given is not None:
+        found = settle(name, counts, given)
+        return None if found == pa.string() else found
+    cells = int(counts[CellClass.WHOLE :].sum())
+    for family in _FAMILIES:
+        if family != "boolean" and 2 * _size(counts, family) > cells:
+            looks = f"it is text, and {_looks(counts, family, cells, False)}"
+            return Question(name, looks, (*_answers(counts, family), "text"))
+    return _other_dates(name, counts, cells) if 2 * int(counts[CellClass.OTHER_DATE]) > cells else None
+
+
+def parse(texts: pa.Array, arrow_type: pa.DataType, marks: Sequence[str]) -> pa.Array:
+    """Text cells as `arrow_type`, total: what cannot be read as that is null.
+
+    Numbers are rounded to whole ones and times cut to days or seconds where the type has no finer values.
+    """
+    if is_text(arrow_type):
+        return _without_marks(texts, marks).cast(arrow_type)
+    cells = classify(texts, (*MISSING_MARKS, *marks))
+    classes, values = cells.classes, cells.values
+    if pt.is_floating(arrow_type):
+        return _decimals(texts, cells).cast(arrow_type)
+    if pt.is_integer(arrow_type):
+        return _whole(texts, cells, arrow_type)
+    if pt.is_boolean(arrow_type):
+        return pa.array(values.astype(bool), mask=classes != CellClass.BOOLEAN)
+    zoned = pt.is_timestamp(arrow_type) and arrow_type.tz is not None
+    family = "time" if pt.is_time(arrow_type) else "datetime with zone" if zoned else "datetime"
+    absent = ~_among(classes, family)
+    if pt.is_date(arrow_type):
+        return pa.array((values // _DAY).astype(np.int32), mask=absent).cast(pa.date32()).cast(arrow_type)
+    if pt.is_time(arrow_type):
+        return pa.array((values // _SECOND).astype(np.int32), mask=absent).cast(pa.time32("s")).cast(arrow_type)
+    if arrow_type.unit == "s":
+        return pa.array(values // _SECOND, mask=absent).cast(arrow_type)
+    if arrow_type.unit == "ns":
+        absent |= np.abs(values) > np.iinfo(np.int64).max // 1000
+    return pa.array(values, mask=absent).cast(pa.timestamp("us", arrow_type.tz)).cast(arrow_type, safe=False)
+
+
+def _whole(texts: pa.Array, cells: Cells, arrow_type: pa.DataType) -> pa.Array:
+    whole, values = cells.classes == CellClass.WHOLE, cells.values
+    rows = np.flatnonzero(cells.classes == CellClass.DECIMAL)
+    if len(rows):
+        rounded = np.rint(_reals(texts.take(pa.array(rows))).to_numpy())
+        fitting = np.abs(rounded) < 2.0**63
+        whole, values = whole.copy(), values.copy()
+        whole[rows], values[rows] = fitting, np.where(fitting, rounded, 0.0).astype(np.int64)
+    dtype = np.dtype(arrow_type.to_pandas_dtype())
+    low, high = (int(np.clip(end, -(2**63), 2**63 - 1)) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    whole = whole & (values >= low) & (values <= high)
+    return pa.array(values.astype(dtype), mask=~whole)
+
+
+def _decimals(texts: pa.Array, cells: Cells) -> pa.Array:
+    numbers = _among(cells.classes, "number")
+    some = texts if numbers.all() else pc.if_else(pa.array(numbers), texts, pa.scalar(None, texts.type))
+    return _reals(some, cells.padded)
+
+
+def _reals(texts: pa.Array, padded: bool = True) -> pa.Array:
+    return (pc.utf8_trim_whitespace(texts) if padded else texts).cast(pa.float64())
+
+
+def _without_marks(texts: pa.Array, marks: Sequence[str]) -> pa.Array:
+    """A text column: empty cells and the marks that the keeper gave are null, and no other."""
+    stripped = pc.utf8_trim_whitespace(texts)
+    missing = pc.is_in(stripped, value_set=pa.array(["", *(mark.strip() for mark in marks)], texts.type))
+    return pc.if_else(missing, pa.scalar(None, texts.type), texts)
+
+
+def _leaf(name: str, counts: Counts, family: str, given: Given | None = None) -> pa.DataType | Question:
+    """The type of a column of one family: as given, else as finely as enough of its cells are written."""
+    leaf = None if given is None else given.leaf
+    if leaf is None:
+        leaves = _leaves(counts, family, days=given is None or not given.firm)
+        if len(leaves) > 1:
+            share = _percent(int(counts[list(_FINER[leaves[1]])].sum()), _size(counts, family))
+            return Question(name, f"{share} of its {_PLURAL[family]} have {_DETAIL[leaves[1]]}", leaves)
+        leaf = leaves[0]
+    if family == "datetime with zone":
+        return pa.timestamp(_ARROW[leaf].unit, "UTC")
+    return _ARROW[leaf]
+
+
+def _leaves(counts: Counts, family: str, days: bool = True) -> tuple[ColumnType, ...]:
+    """The type that the cells of one family have, or two types where that is undecided; `days` for mere dates, too."""
+    steps: list[tuple[ColumnType, ColumnType]] = {
+        "number": [("whole", "decimal")],
+        "datetime": [("date", "datetime"), ("seconds", "microseconds")][0 if days else 1 :],
+        "datetime with zone": [("seconds", "microseconds")],
+    }.get(family, [])
+    for coarse, fine in steps:
+        settled = few(int(counts[list(_FINER[fine])].sum()), _size(counts, family))
+        if settled is None:
+            return coarse, fine
+        if settled:
+            return (coarse,)
+    return (steps[-1][1] if steps else family,)  # type: ignore[return-value]
+
+
+def _answers(counts: Counts, family: str) -> tuple[ColumnType, ...]:
+    """What a column may be said to be that is of this family: by one name if its cells settle the rest."""
+    leaves = _leaves(counts, family)
+    return leaves if len(leaves) > 1 else (_SHORT.get(leaves[0], leaves[0]),)
+
+
+def _size(counts: Counts, family: str) -> int:
+    return int(counts[list(_FAMILIES[family])].sum())
+
+
+def _among(classes: NDArray[np.uint8], family: str) -> NDArray[np.bool_]:
+    low, high = _FAMILIES[family][0], _FAMILIES[family][-1]
+    return (classes >= low) & (classes <= high)
+
+
+def _looks(counts: Counts, family: str, cells: int, nearly_empty: bool) -> str:
+    if nearly_empty:
+        return "it is nearly empty"
+    return f"{_percent(_size(counts, family), cells)} of its cells are {_PLURAL[family]}"
+
+
+def _other_dates(name: str, counts: Counts, cells: int) -> Question:
+    share = _percent(int(counts[CellClass.OTHER_DATE]), cells)
+    return Question(name, f"{share} of its cells look like dates that are not written as 2024-12-31", ("text",))
+
+
+def _percent(some: int, cells: int) -> str:
+    return f"{100 * some // cells if cells else 0}%"

@@ -1,0 +1,168 @@
+"""Tables in memory whose columns of text, and pandas columns of objects, have settled types.
+
+A column that is text in the table stays text: one that looks like numbers or dates is questioned, and read as these if
+its keeper says so. A pandas column of objects has no type of its own: it is judged by the classes of its objects.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import numbers
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from dipriv._tables.arrow import is_text
+from dipriv._tables.cell_classes import classify
+from dipriv._tables.column_types import (
+    Counts,
+    Question,
+    TypeRules,
+    check_given,
+    count_classes,
+    fits,
+    is_nearly_empty,
+    parse,
+    settle,
+    settle_text,
+)
+from dipriv._tables.frames import Column, Table
+from dipriv.schema import ColumnType
+
+_Class: TypeAlias = Literal["text", "boolean", "number", "date", "time", "other"]
+_NO_MARKS: tuple[str, ...] = ()
+_SAID: dict[_Class, str] = {
+    "number": "numbers",
+    "boolean": "booleans",
+    "date": "dates",
+    "time": "times of day",
+    "text": "text",
+    "other": "objects",
+}
+
+
+def settle_table(table: Table, names: Sequence[str], rules: TypeRules) -> tuple[Table, tuple[Question, ...]]:
+    """The table with settled types in these columns, and the questions about those whose type is undecided."""
+    found: dict[str, pa.Array | Question | None] = {}
+    for name in names:
+        given = rules.given.get(name)
+        if is_objects(table, name):
+            found[name] = _settle_objects(name, table.native_column(name), rules)
+        elif not is_text(table.arrow_type(name)):
+            check_given(rules, {name: str(table.arrow_type(name))})
+        elif rules.judges(name):
+            texts = table.whole_array(name)
+            counts = count_classes(classify(texts, rules.all_marks))
+            of = settle_text(name, counts, given)
+            found[name] = parse(texts, of, rules.marks) if isinstance(of, pa.DataType) else of
+    questions = tuple(of for of in found.values() if isinstance(of, Question))
+    arrays = {name: of for name, of in found.items() if of is not None and not isinstance(of, Question)}
+    return table.with_arrays(arrays), questions
+
+
+def read_from_text(table: Table, columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns that are text or objects in the table, and have been read as another type."""
+    read = [column for column in columns if _is_readable(column.arrow_type)]
+    return tuple(of for of in read if is_objects(table, of.name) or is_text(table.arrow_type(of.name)))
+
+
+def conform(table: Table, columns: Iterable[Column]) -> Table:
+    """The table with its columns of text or objects read as the types of these columns, cell by cell."""
+    arrays = {}
+    for column in columns:
+        name, target = column.name, column.arrow_type
+        if name not in table.names:
+            continue
+        if is_objects(table, name):
+            arrays[name] = parse(as_text(table.native_column(name)), target, _NO_MARKS)
+        elif is_text(table.arrow_type(name)):
+            arrays[name] = parse(table.whole_array(name), target, _NO_MARKS)
+    return table.with_arrays(arrays)
+
+
+def is_objects(table: Table, name: str) -> bool:
+    """Whether this is a pandas column of Python objects."""
+    return table.backend == "pandas" and table.native_column(name).dtype == object
+
+
+def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Question | None:
+    """A column of objects with one type; None if it has one, or holds things that dipriv does not take."""
+    present = series.to_numpy()[~series.isna().to_numpy()]
+    classes = Counter[_Class]()
+    for of, times in Counter(map(type, present)).items():
+        classes[_class(of)] += times
+    given = rules.given.get(name)
+    settled = next((of for of in classes if fits(classes[of], len(present))), None)
+    if settled == "other" or (not len(present) and given is None):
+        return None
+    decides = given is not None and (given.option or settled in (None, "text")) and given.leaf != "label"
+    if decides:
+        found = settle(name, _count(series, rules), given)
+        return None if found == pa.string() and settled == "text" and len(classes) == 1 else _read(series, found, rules)
+    if settled is None or is_nearly_empty(len(present), len(series)):
+        return _question(name, classes, len(present), is_nearly_empty(len(present), len(series)))
+    if settled == "text":
+        asked = settle_text(name, _count(series, rules), given) if rules.judges(name) else None
+        return asked if isinstance(asked, Question) or len(classes) == 1 else as_text(series)
+    if settled == "time":  # with their fractions of seconds
+        return pa.array([cell if isinstance(cell, datetime.time) else None for cell in series], pa.time64("us"))
+    return _read(series, settle(name, _count(series, rules)), rules)
+
+
+def _question(name: str, classes: Counter[_Class], cells: int, nearly_empty: bool) -> Question:
+    most = max(classes, key=lambda of: classes[of], default="text")
+    looks = "it is nearly empty" if nearly_empty else f"{100 * classes[most] // cells}% of its cells are {_SAID[most]}"
+    answers: dict[ColumnType, None] = {"number" if most in ("text", "other") else most: None, "text": None}
+    return Question(name, looks, tuple(answers))
+
+
+def _count(series: Any, rules: TypeRules) -> Counts:
+    return count_classes(classify(as_text(series), rules.all_marks))
+
+
+def _read(series: Any, found: pa.DataType | Question, rules: TypeRules) -> pa.Array | Question:
+    return found if isinstance(found, Question) else parse(as_text(series), found, rules.marks)
+
+
+def _class(of: type) -> _Class:
+    """What objects of a Python class are."""
+    if issubclass(of, str):
+        return "text"
+    if issubclass(of, bool | np.bool_):
+        return "boolean"
+    if issubclass(of, numbers.Real | decimal.Decimal):
+        return "number"
+    if issubclass(of, datetime.date):
+        return "date"
+    return "time" if issubclass(of, datetime.time) else "other"
+
+
+def as_text(series: Any) -> pa.Array:
+    """Objects as they would be written in a CSV file; null where that is missing, and "(object)" for other things."""
+    absent = series.isna().to_numpy()
+    texts = [None if missing else _text(cell) for cell, missing in zip(series.to_numpy(), absent, strict=True)]
+    return pa.array(texts, pa.large_string())
+
+
+def _text(cell: Any) -> str:
+    kind = _class(type(cell))
+    if kind == "text":
+        return str(cell).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
+    if kind == "boolean":
+        return "true" if cell else "false"
+    if kind == "number":
+        return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
+    if kind in ("date", "time"):
+        return str(cell.isoformat())
+    return "(object)"
+
+
+def _is_readable(arrow_type: pa.DataType) -> bool:
+    """Whether cells of text can be read as this type."""
+    kinds = (pt.is_integer, pt.is_floating, pt.is_boolean, pt.is_date, pt.is_timestamp, pt.is_time)
+    return any(is_kind(arrow_type) for is_kind in kinds)

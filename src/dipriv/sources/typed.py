@@ -1,0 +1,154 @@
+"""Batches whose text columns have settled types: one pass judges all their cells, later passes read them as that type.
+
+Every column of a CSV file is text to begin with. In tables that have types, only the columns of text are judged, and
+they stay text unless their keeper says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dipriv._base.progress import Progress, no_progress
+from dipriv._tables.arrow import is_text
+from dipriv._tables.cell_classes import classify
+from dipriv._tables.column_types import (
+    NO_CELLS,
+    Counts,
+    Question,
+    TypeRules,
+    check_given,
+    count_classes,
+    parse,
+    settle,
+    settle_text,
+)
+from dipriv.errors import InputError
+
+
+class Batches(Protocol):
+    """A table that can be read in batches again and again: `FileBatches`, `BatchSource`, `TypedBatches`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def categories(self) -> Mapping[str, pa.Array]: ...
+
+    @property
+    def n_rows(self) -> int | None: ...
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class TypedBatches:
+    """The same rows with some columns of text read as other types, cell by cell: what is not of the type is null."""
+
+    rows: Batches
+    types: Mapping[str, pa.DataType]
+    marks: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+    """Of columns whose type is undecided; they stay text."""
+    schema: pa.Schema = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        fields = [column.with_type(self.types.get(column.name, column.type)) for column in self.rows.schema]
+        object.__setattr__(self, "schema", pa.schema(fields))
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def categories(self) -> Mapping[str, pa.Array]:
+        return self.rows.categories
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.rows.n_rows
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns, from the start."""
+        schema = pa.schema([self.schema.field(name) for name in names])
+        for batch in self.rows.batches(names):
+            columns = [
+                parse(array, self.types[name], self.marks) if name in self.types else array
+                for name, array in zip(names, batch.columns, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def settle_texts(
+    rows: Batches,
+    privatized: Sequence[str],
+    rules: TypeRules,
+    *,
+    passed_through: Sequence[str] = (),
+    unused: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> TypedBatches:
+    """The rows of a CSV file, where all columns are text, with the types that all their cells settle.
+
+    Columns that pass through stay as they are written; nothing is asked about unused ones. Refuses a file without a
+    header: a name that is a cell of its column, too, is somebody's.
+    """
+    judged = [name for name in (*privatized, *unused) if is_text(rows.schema.field(name).type)]
+    named = {name: 0 for name in (*privatized, *passed_through) if is_text(rows.schema.field(name).type)}
+    counts = _counts(rows, judged, rules, progress, named)
+    check_names_are_no_cells(rows.name, named)
+    found = {name: settle(name, counts[name], rules.given.get(name)) for name in judged}
+    questions = tuple(of for name in privatized if isinstance(of := found.get(name), Question))
+    types = {name: pa.string() if isinstance(of, Question) else of for name, of in found.items()}
+    return TypedBatches(rows, types, rules.marks, questions)
+
+
+def settle_columns_of_text(
+    rows: Batches, privatized: Sequence[str], rules: TypeRules, progress: Progress = no_progress
+) -> TypedBatches:
+    """The rows of a table that has types: its columns of text are judged if nothing is said about them."""
+    texts = [name for name in privatized if is_text(rows.schema.field(name).type)]
+    check_given(rules, {name: str(rows.schema.field(name).type) for name in privatized if name not in texts})
+    counts = _counts(rows, [name for name in texts if rules.judges(name)], rules, progress)
+    found = {name: settle_text(name, of, rules.given.get(name)) for name, of in counts.items()}
+    questions = tuple(of for of in found.values() if isinstance(of, Question))
+    types = {name: of for name, of in found.items() if isinstance(of, pa.DataType)}
+    return TypedBatches(rows, types, rules.marks, questions)
+
+
+def _counts(
+    rows: Batches,
+    names: Sequence[str],
+    rules: TypeRules,
+    progress: Progress,
+    named: dict[str, int] | None = None,
+) -> dict[str, Counts]:
+    """The classes of all cells of some columns, in one pass; adds to `named` how many cells are their column's name."""
+    counts, done = dict.fromkeys(names, NO_CELLS), 0
+    read = list(dict.fromkeys([*names, *(named or ())]))
+    for batch in rows.batches(read) if read else ():
+        for name, array in zip(read, batch.columns, strict=True):
+            if name in counts:
+                counts[name] = counts[name] + count_classes(classify(array, rules.all_marks))
+            if named is not None and name in named:
+                named[name] += pc.sum(pc.equal(array, name)).as_py() or 0
+        done += batch.num_rows
+        progress("judging types", done, rows.n_rows)
+    return counts
+
+
+def check_names_are_no_cells(file_name: str, named: Mapping[str, int]) -> None:
+    """A first line that is a person's row would be published as the names of the columns."""
+    if odd := sum(times > 0 for times in named.values()):
+        raise InputError(
+            f"{file_name}: the first line has no names of columns: in {odd} of {len(named)} columns, what it says is "
+            "a cell of the column, too.",
+            "Put a line with the columns' names on top of the file, once; or, if it has one, rename these columns.",
+        )

@@ -1,0 +1,301 @@
+"""No single row moves a column of text from one type to another; every cell is read, or missing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dipriv
+from dipriv._tables.cell_classes import CellClass, classify
+from dipriv._tables.column_types import (
+    NO_CELLS,
+    Given,
+    Question,
+    TypeRules,
+    ask,
+    count_classes,
+    few,
+    fits,
+    parse,
+    settle,
+    settle_text,
+)
+from dipriv.errors import SchemaError
+from dipriv.schema import MISSING_MARKS, Categorical, Continuous, Datetime, Discrete
+from tests.unit.refusal import refused
+
+C = CellClass
+GIVEN = {
+    "nothing": None,
+    "number": Given.type("number"),
+    "datetime": Given.type("datetime"),
+    "Continuous": Given.kind(Continuous()),
+    "Datetime": Given.kind(Datetime()),
+    "Categorical": Given.kind(Categorical()),
+    "levels": Given.kind(Categorical(levels=(1, 2))),
+}
+
+
+def neighbours(rows: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """One row changes from one class to another."""
+    for i, j in itertools.permutations(range(len(rows)), 2):
+        if rows[i]:
+            yield tuple(size - (k == i) + (k == j) for k, size in enumerate(rows))
+
+
+def outcome(classes: tuple[CellClass, ...], rows: tuple[int, ...], said: Given | None) -> str:
+    """The type, or "refused" where a release is: by a question, or since the declared kind does not fit the type."""
+    counts = NO_CELLS.copy()
+    counts[list(classes)] = rows
+    try:
+        found = settle("x", counts, said)
+    except SchemaError:
+        return "refused"
+    if isinstance(found, Question):
+        return "refused"
+    if said is not None and not said.firm and said.leaf is None and found in (pa.string(), pa.bool_()):
+        return "refused"
+    if said is GIVEN["Datetime"] and not pa.types.is_temporal(found):
+        return "refused"
+    return str(found)
+
+
+def flips(
+    classes: tuple[CellClass, ...], tables: Iterator[tuple[int, ...]], said: Given | None
+) -> tuple[int, set[str]]:
+    known = {rows: outcome(classes, rows, said) for rows in tables}
+    wrong = sum(
+        "refused" not in (found, other := known.get(near, found)) and found != other
+        for rows, found in known.items()
+        for near in neighbours(rows)
+    )
+    return wrong, set(known.values())
+
+
+@pytest.mark.parametrize("some", [C.WHOLE, C.DATE, C.BOOLEAN])
+def test_no_row_turns_a_type_into_text_for_any_counts_up_to_300(some: CellClass) -> None:
+    tables = ((0, n - k, k) for n in range(1, 301) for k in range(n + 1))
+    wrong, seen = flips((C.MISSING, some, C.OTHER), tables, None)
+    assert not wrong
+    assert len(seen) == 3  # the type, text, and undecided in between
+
+
+@pytest.mark.parametrize(
+    "classes", [(C.WHOLE, C.DECIMAL), (C.DATE, C.SECONDS), (C.SECONDS, C.MICROSECONDS), (C.UTC_SECONDS, C.DATE)]
+)
+def test_no_row_turns_a_type_into_a_finer_one_for_any_counts_up_to_300(classes: tuple[CellClass, ...]) -> None:
+    wrong, seen = flips(classes, ((n - k, k) for n in range(1, 301) for k in range(n + 1)), None)
+    assert not wrong
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("said", GIVEN)
+@pytest.mark.parametrize(
+    "classes",
+    [
+        (C.MISSING, C.WHOLE, C.DECIMAL, C.OTHER),
+        (C.MISSING, C.WHOLE, C.DATE, C.UTC_SECONDS),
+        (C.MISSING, C.DATE, C.SECONDS, C.MICROSECONDS),
+        (C.MISSING, C.BOOLEAN, C.TIME, C.OTHER),
+    ],
+)
+def test_no_row_changes_the_type_of_a_small_table(classes: tuple[CellClass, ...], said: str) -> None:
+    tables = (
+        (n - sum(rest), *rest)
+        for n in range(1, 13)
+        for rest in itertools.product(range(n + 1), repeat=3)
+        if sum(rest) <= n
+    )
+    assert flips(classes, tables, GIVEN[said])[0] == 0
+
+
+def test_a_rule_without_a_gap_flips() -> None:
+    """A control: what the tests above count."""
+    counts = [(n - k, k) for n in range(1, 50) for k in range(n + 1)]
+    types = {rows: rows[1] <= sum(rows) // 20 for rows in counts}
+    assert any(types[rows] != types.get(near, types[rows]) for rows in counts for near in neighbours(rows))
+
+
+def test_the_rules_cover_all_counts() -> None:
+    for n in range(1, 2000):
+        assert fits(n, n)
+        assert few(0, n)
+        assert few(n, n) is (None if n < 2 else False)
+        assert fits(0, n) is (None if n < 2 else False)
+
+
+TWIN = [
+    (C.MISSING, "|".join(re.escape(mark) for mark in MISSING_MARKS)),
+    (C.WHOLE, r"[+-]?(0|[1-9]\d{0,17})"),
+    (C.DECIMAL, r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(?i:inf|infinity)"),
+    (C.BOOLEAN, r"(?i:true|false)"),
+    (C.TIME, r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d)?"),
+]
+LETTERS = st.text(alphabet="0123456789+-.eE:/T Zinfatrue\té", max_size=12)
+WRITTEN = st.one_of(
+    LETTERS,
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.dates().map(str),
+    st.datetimes().map(str),
+    st.datetimes(timezones=st.just(dt.UTC)).map(dt.datetime.isoformat),
+    st.times().map(str),
+    st.sampled_from(MISSING_MARKS),
+)
+
+
+def twin(text: str) -> CellClass:
+    """The same by regular expressions and the standard library, for what is not a very long number."""
+    text = text.strip(" \t\n\r\v\f")
+    for of, pattern in TWIN:
+        if re.fullmatch(pattern, text, re.ASCII):
+            return of
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d([ Tt].*)?", text, re.ASCII):
+        return C.OTHER
+    zone = re.search(r"(?<=\d)([Zz]|[+-]\d\d(:?\d\d)?)$", text[11:])
+    clock = text[11:] if zone is None else text[11 : 11 + zone.start()]
+    if text[10:] and not re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d)?(\.\d+)?", clock, re.ASCII):
+        return C.OTHER
+    try:
+        dt.date.fromisoformat(text[:10])
+    except ValueError:
+        return C.OTHER
+    if not text[10:]:
+        return C.DATE
+    return CellClass((C.MICROSECONDS if "." in clock else C.SECONDS) + (2 if zone else 0))
+
+
+@settings(max_examples=2000, deadline=None)
+@given(WRITTEN)
+def test_the_loop_agrees_with_regular_expressions(text: str) -> None:
+    found = CellClass(int(classify(pa.array([text]), MISSING_MARKS).classes[0]))
+    found = C.OTHER if found == C.OTHER_DATE else found
+    expected = twin(text)
+    if expected == C.DECIMAL and re.fullmatch(r"[+-]?\d{19,}", text.strip()):
+        expected = found  # beyond 64 bits or not
+    assert found == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.none() | WRITTEN | st.text(), max_size=30))
+def test_every_cell_is_read_or_missing_as_every_type(cells: list[str | None]) -> None:
+    texts = pa.array(cells, pa.string())
+    narrow = [pa.int8(), pa.uint64(), pa.float32(), pa.timestamp("ns"), pa.timestamp("ms", "UTC"), pa.date64()]
+    types = ["int64", "double", "bool_", "string"]
+    for of in [*(pa.type_for_alias(name) for name in types), pa.date32(), pa.time32("s"), pa.timestamp("s"), *narrow]:
+        found = parse(texts, of, ["-9"])
+        found.validate(full=True)
+        assert (found.type, len(found)) == (of, len(cells))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.datetimes(dt.datetime(1678, 1, 1), dt.datetime(2261, 1, 1)))
+def test_times_are_what_the_standard_library_says(seen: dt.datetime) -> None:
+    for text in (str(seen), seen.isoformat()):
+        assert parse(pa.array([text]), pa.timestamp("us"), ())[0].as_py() == seen
+        assert parse(pa.array([text]), pa.date32(), ())[0].as_py() == seen.date()
+    zoned = seen.replace(tzinfo=dt.timezone(dt.timedelta(hours=-3, minutes=-30)))
+    assert parse(pa.array([zoned.isoformat()]), pa.timestamp("us", "UTC"), ())[0].as_py() == zoned
+
+
+def counted(cells: list[str], *marks: str) -> np.ndarray:
+    return count_classes(classify(pa.array(cells), (*MISSING_MARKS, *marks)))
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1", "2"] * 50, pa.int64()),
+        (["1", "2"] * 50 + ["x"], pa.int64()),
+        (["1", "2.5"] * 50, pa.float64()),
+        (["01", "02", "03"] * 50, pa.string()),
+        (["9" * 25, "8" * 25] * 50, pa.float64()),
+        (["true", "False"] * 50, pa.bool_()),
+        (["2020-01-01"] * 50 + [""] * 50, pa.date32()),
+        (["2020-01-01 10:00"] * 50, pa.timestamp("s")),
+        (["2020-01-01 10:00:00.5"] * 50, pa.timestamp("us")),
+        (["2020-01-01T10:00Z"] * 50, pa.timestamp("s", "UTC")),
+        (["10:30"] * 50, pa.time32("s")),
+        (["a", "b", "NA"] * 50, pa.string()),
+    ],
+)
+def test_plain_columns(cells: list[str], expected: pa.DataType) -> None:
+    assert settle("x", counted(cells)) == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "words", "answers"),
+    [
+        (["1"] * 88 + ["x"] * 12, "88% of its cells are numbers", ("number", "text")),
+        (["1"] * 985 + ["1.5"] * 15, "1% of its numbers have decimals", ("whole", "decimal")),
+        (["2020-01-01"] * 197 + ["2020-01-01 10:00"] * 3, "have a time of day", ("date", "datetime")),
+        ([""] * 100, "it is nearly empty", ("number", "text")),
+        (["1"] * 9 + [""] * 100, "it is nearly empty", ("number", "text")),
+        (["31/12/2020"] * 100, "not written as 2024-12-31", ("text",)),
+        (["true"] * 60 + ["maybe"] * 40, "60% of its cells are true or false", ("boolean", "text")),
+    ],
+)
+def test_questions(cells: list[str], words: str, answers: tuple[str, ...]) -> None:
+    found = settle("x", counted(cells))
+    assert isinstance(found, Question)
+    assert words in found.looks
+    assert found.answers == answers
+    for answer in answers:
+        assert isinstance(settle("x", counted(cells), Given.type(answer)), pa.DataType)  # type: ignore[arg-type]
+
+
+def test_all_questions_are_asked_at_once() -> None:
+    half = counted(["1"] * 60 + ["x"] * 40)
+    asked = [found for name in ("pay", "my zip") if isinstance(found := settle(name, half), Question)]
+    words = ("column 'pay'", "column 'my zip'", "--type pay=number --type 'my zip=number'", "types={'pay': 'number',")
+    refused(SchemaError, *words, call=lambda: ask(asked))
+
+
+def test_marks_of_the_keeper() -> None:
+    cells = ["1", "2", "-9"] * 30
+    assert parse(pa.array(cells[:3]), pa.int64(), ["-9"]).to_pylist() == [1, 2, None]
+    assert parse(pa.array(["a", "NA", "", "-9"]), pa.string(), ["-9"]).to_pylist() == ["a", "NA", None, None]
+    assert counted(cells, "-9")[C.MISSING] == 30
+
+
+def test_text_stays_text_unless_most_of_it_is_numbers_or_dates() -> None:
+    assert settle_text("x", counted(["a", "b"] * 50)) is None
+    assert settle_text("x", counted(["1"] * 50 + ["x"] * 50)) is None
+    assert isinstance(settle_text("x", counted(["1"] * 51 + ["x"] * 49)), Question)
+    assert settle_text("x", counted(["1"] * 100), Given.type("text")) is None
+    assert settle_text("x", counted(["1"] * 100), Given.kind(Categorical())) is None
+    assert settle_text("x", counted(["1"] * 100), Given.kind(Discrete(step=1))) == pa.int64()
+
+
+def test_a_type_that_few_cells_have_is_refused() -> None:
+    words = ("column 'x' is said to be date, but not even half", "--type")
+    refused(SchemaError, *words, call=lambda: settle("x", counted(["1"] * 100), Given.type("date")))
+
+
+def test_types_that_have_no_effect_are_refused() -> None:
+    table = pa.table({"a": [1, 2, 3] * 10, "b": ["x", "y", "z"] * 10})
+    words = "a type is given for column 'a', which is int64, not text", "Leave it out"
+    refused(SchemaError, *words, call=lambda: dipriv.privatize(table, 1.0, types={"a": "number"}))
+    refused(
+        dipriv.errors.InputError,
+        "types names 'c'",
+        call=lambda: dipriv.privatize(table, 1.0, types={"c": "number"}),
+    )
+    refused(
+        dipriv.errors.InputError,
+        "the type of column 'b' is unknown: 'integer'",
+        call=lambda: dipriv.privatize(table, 1.0, types={"b": "integer"}),  # type: ignore[dict-item]
+    )
+
+
+def test_rules_know_what_is_to_be_judged() -> None:
+    rules = TypeRules.of({"a": Categorical(), "b": Continuous()}, {"c": "text", "d": "number"})
+    assert [rules.judges(name) for name in "abcde"] == [False, True, False, True, True]
