@@ -9,7 +9,7 @@ import typer
 
 from dipriv._version import __version__
 from dipriv.cli import audit, ledger, look, privatize
-from dipriv.cli.terminal import errors_exit_with, say
+from dipriv.cli.terminal import errors_exit_with, say, stop_on_sigterm
 
 app = typer.Typer(
     name="dipriv",
@@ -45,5 +45,6 @@ def common(
 
 def main() -> None:
     """Run; refusals and failures become a message and exit code 1, wrong usage 2."""
+    stop_on_sigterm()
     with errors_exit_with(1):
         app()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -47,6 +48,19 @@ def fail(error: DiprivError, code: int = 1) -> NoReturn:
     sys.exit(code)
 
 
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM): unfinished files are removed, as after Ctrl-C."""
+
+
+def stop_on_sigterm() -> None:
+    """Raise `Terminated` where the process is asked to end, so that everything is cleaned up on the way out."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+
+
 @contextmanager
 def errors_exit_with(code: int) -> Iterator[None]:
     """Refusals and failures become a message and this exit code, for a command whose exit code 1 says something else.
@@ -62,6 +76,11 @@ def errors_exit_with(code: int) -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             err.print(plain(note))
         sys.exit(130)
+    except Terminated as error:
+        err.print("Terminated.")
+        for note in getattr(error, "__notes__", ()):
+            err.print(plain(note))
+        sys.exit(128 + signal.SIGTERM)
     except Exception as error:
         if os.environ.get("DIPRIV_DEBUG"):
             traceback.print_exc()

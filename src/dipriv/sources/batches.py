@@ -45,6 +45,10 @@ class BatchSource:
         """How many rows there are, where that is known beforehand."""
         return None
 
+    def raw(self) -> BatchSource:
+        """Nothing is converted here."""
+        return self
+
     def with_verbatim(self, names: Sequence[str]) -> BatchSource:
         """Types are fixed here: nothing is converted."""
         return self

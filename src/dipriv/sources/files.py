@@ -126,6 +126,12 @@ class FileBatches:
     def n_rows(self) -> int | None:
         return self.file.n_rows()
 
+    def raw(self) -> FileBatches:
+        """The same rows with all cells of a text file as text."""
+        if not self.file.format.is_text:
+            return self
+        return replace(self, schema=pa.schema([(name, pa.string()) for name in self.schema.names]))
+
     def with_verbatim(self, names: Sequence[str]) -> FileBatches:
         """The same rows with these columns of a text file read as strings, without type inference."""
         return FileBatches.of(self.file, names) if names and self.file.format.is_text else self

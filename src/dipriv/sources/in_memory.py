@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Column, Table
@@ -20,7 +21,6 @@ from dipriv.sources.protocol import (
     ReleaseJob,
     RowSelection,
     Scan,
-    TableFingerprint,
 )
 
 
@@ -49,8 +49,9 @@ class TableSource:
         """Fingerprint the table, and refuse infinities unless they are clipped."""
         fingerprint = None
         if request.fingerprint is not None:
-            seen = PrefixFingerprints(request.fingerprint)
-            seen.update(self.table.batch())
+            batch = self.table.batch()
+            seen = PrefixFingerprints(request.fingerprint, batch.schema.names)
+            seen.update(batch)
             fingerprint = seen.result()
         table = self.table.clip_infinities() if request.clip_infinities else self.table
         for name in request.privatized:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dipriv._base.arrays import Counts, Mask
 from dipriv._base.progress import Progress, no_progress
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
@@ -81,18 +82,10 @@ def added(sums: list[Counts], counts: list[Counts]) -> list[Counts]:
 
 @dataclass(frozen=True)
 class FingerprintRequest:
-    """A ledger's key for fingerprints, and how many rows the tables have that it knows."""
+    """A key for fingerprints that a ledger knows again, and how many rows the tables have that it knows."""
 
     key: bytes = field(repr=False)
     prefix_sizes: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class TableFingerprint:
-    """The keyed fingerprint of a table, and those of its beginnings that have as many rows as a known table."""
-
-    digest: bytes = field(repr=False)
-    prefixes: frozenset[bytes] = field(repr=False, default=frozenset())
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Column, Table
@@ -32,7 +33,6 @@ from dipriv.sources.protocol import (
     ReleaseJob,
     RowSelection,
     Scan,
-    TableFingerprint,
 )
 
 MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
@@ -60,6 +60,10 @@ class Batches(Protocol):
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
 
+    def raw(self) -> Batches:
+        """The same rows before any conversion: the cells of a text file as text."""
+        ...
+
     def with_verbatim(self, names: Sequence[str]) -> Batches: ...
 
     def widened(self, column: int) -> Batches: ...
@@ -86,17 +90,24 @@ class StreamSource:
 
     def scan(self, request: Scan) -> StreamedRows:
         """Count, digest and fingerprint the rows; starts again when a column of text needs a wider type."""
-        rows = self.rows.with_verbatim(request.passed_through)
+        rows, raw = self.rows.with_verbatim(request.passed_through), self.rows.raw()
+        known = None
+        if request.fingerprint is not None and raw is not self.rows:  # options change the types of text, not its cells
+            seen = PrefixFingerprints(request.fingerprint, raw.schema.names)
+            for batch in raw.batches(raw.schema.names):
+                seen.update(batch)
+            known = seen.result()
         while True:
             try:
-                return _first_pass(rows, request)
+                return _first_pass(rows, request, known)
             except CellTypeError as misfit:
                 rows = rows.widened(misfit.column)
 
 
-def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
+def _first_pass(rows: Batches, request: Scan, known: TableFingerprint | None) -> StreamedRows:
     """A ledger recognizes the data set by all its columns, released or not; else only those in use are read."""
-    seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint)
+    asked = request.fingerprint if known is None else None
+    seen = None if asked is None else PrefixFingerprints(asked, rows.schema.names)
     used = {*request.used}
     every = rows.schema.names if seen is not None else [name for name in rows.schema.names if name in used]
     key, digests, count = os.urandom(32), list[bytes](), 0
@@ -114,7 +125,7 @@ def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
     if not count:
         raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
     names = tuple(name for name in rows.schema.names if name in used)
-    fingerprint = None if seen is None else seen.result()
+    fingerprint = known if seen is None else seen.result()
     return StreamedRows(rows, names, request, count, fingerprint, running.total(), key, tuple(digests))
 
 
