@@ -96,6 +96,8 @@ def privatize(source: str, target: str) -> None:
         "--quiet",
     ]
     ledger = ["--ledger", f"{target}.db"]
+    if not Path(f"{target}.db").exists():
+        app(["ledger", "create", f"{target}.db"], standalone_mode=False)
     app(["privatize", source, "-o", target, *asked, *ledger], standalone_mode=False)
 
 

@@ -52,7 +52,8 @@ def run(folder: Path, epsilon: float) -> None:
     private, released = folder / "survey.csv", folder / "survey-released.csv"
     pacsv.write_csv(load(), private)
     QUESTIONNAIRE.save(folder / "schema.toml")
-    with dipriv.Ledger.open(folder / "ledger.db") as ledger:
+    place = folder / "ledger.db"
+    with dipriv.Ledger.open(place) if place.exists() else dipriv.Ledger.create(place) as ledger:
         release = dipriv.privatize_file(
             private, released, epsilon, force=True, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey"
         )
@@ -68,7 +69,7 @@ def run(folder: Path, epsilon: float) -> None:
     for label, table in (("mean before", before), ("mean after", after)):
         print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
     print(f"\n{guarantee}\n")
-    print(f"Ledger: {account.releases} release(s) of this survey, ε spent {account.spent:g}. Run it again: it adds up.")
+    print(f"Ledger: {account.releases} release(s) of this survey, {account}. Run it again: it adds up.")
     print(f"Look at {folder / 'report.html'}, then at {released} and {released}.dipriv.json.")
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from scipy import stats
 
 import dipriv
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
 from dipriv.guarantee import ReferenceFacts, ReferenceSource
 from dipriv.guarantee.sidecar import Sidecar
 from dipriv.ledger import Ledger, ReleaseRequest
@@ -133,15 +134,24 @@ def references(folder: Path) -> list[bytes]:
     return found
 
 
+VISITS = TableFingerprint(
+    7,
+    b"f" * 16,
+    b"o" * 16,
+    columns=(ColumnFingerprint(b"c" * 16, 20, bytes(range(160))), ColumnFingerprint(b"d" * 16, 2)),
+    row_sketch=bytes(range(160)),
+)
+
+
 def ledger(folder: Path) -> bytes:
     """Two data sets, one of them with a hold-out, and releases in each state."""
     promise = dipriv.Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
-    with Ledger.open(folder / "ledger.db") as book:
+    with Ledger.create(folder / "ledger.db") as book:
         book.set_budget("people", 3.0)
         book.commit(book.reserve("people", 0.5, promise, "people.csv"), 10)
         book.fail(book.reserve("people", 0.5, promise))
         split = dipriv.Split.new(0.25, "id")
-        entry = ReleaseRequest("visits", b"f" * 16, 7, frozenset(), split.holdout, split.by, split.key)
+        entry = ReleaseRequest("visits", VISITS, False, split.holdout, split.by, split.key)
         book.reserve(entry, 0.5, promise, "visits.csv")
     return (folder / "ledger.db").read_bytes()
 

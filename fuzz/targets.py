@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -205,7 +206,8 @@ class Book:
                 for record in book.records(found.name):
                     f"{record.started:%Y} {record.guarantee}"
                 book.split_key(found.name)
-            book.preview(name=None, fingerprint=b"f" * 16, suggestion="new")
+            book.preview(name=None, table=seeds.VISITS, suggestion="new")
+            book.preview(name="new", table=replace(seeds.VISITS, content=bytes(16)), suggestion=None, is_new=True)
             book.commit(book.reserve("people", 0.1, PROMISE), 1)
 
 
@@ -214,6 +216,9 @@ _COLUMNS = {
     "dipriv_ledger": ("id", "version", "fingerprint_key", "created"),
     "dipriv_datasets": ("id", "name", "budget", "split_key", "holdout", "split_by", "created"),
     "dipriv_fingerprints": ("fingerprint", "dataset", "rows"),
+    "dipriv_contents": ("id", "dataset", "rows", "content", "row_order", "is_ordered", "row_sketch", "created"),
+    "dipriv_columns": ("id", "content", "digest", "n_distinct", "sketch"),
+    "dipriv_distinct": ("id", "dataset", "other", "created"),
     "dipriv_releases": ("number", "dataset", "epsilon", "state", "started", "finished", "rows", "guarantee", "output"),
 }
 _DEFINITIONS = (

@@ -66,7 +66,7 @@ class Whole:
                 sink.write(table.to_batches()[0])
                 sink.commit()
             source = self.folder / f"in.{case['ending']}"
-        ledger = Ledger.open(self.folder / "ledger.db") if case["ledger"] else None
+        ledger = Ledger.create(self.folder / "ledger.db") if case["ledger"] else None
         output = self.folder / f"out.{case['ending']}"
         escape = case["seed"] % 2 == 0 and case["ending"].startswith(("csv", "tsv"))
         done = dipriv.privatize_file(source, output, case["epsilon"], escape_formulas=escape, ledger=ledger, **options)

@@ -54,7 +54,7 @@ class Released:
     rows: int
 
 
-def privatize(frame: Any, epsilon: float, *, seed: int, **options: Any) -> Released:
+def privatize(frame: Any, epsilon: float, *, seed: int | None, **options: Any) -> Released:
     """A table in memory."""
     release = dipriv.privatize(frame, epsilon, **_named(seed=seed, **options))
     return Released(release.data, release.guarantee.epsilon, release.n_rows)
@@ -137,6 +137,8 @@ def privatize_file(
         write(folder)
         placed = [str(argument).replace("FOLDER", name) for argument in arguments]
         counted = [] if "--ledger" in placed else ["--no-ledger"]
+        if not counted:
+            command("ledger", "create", placed[placed.index("--ledger") + 1])
         out = folder / output
         command("privatize", folder / source, "-o", out, "--seed", seed, "--quiet", *counted, *placed)
         note = json.loads(Path(f"{out}.dipriv.json").read_text(encoding="utf-8"))
@@ -165,7 +167,7 @@ def held_out(split: Split, frame: Any) -> list[bool]:
 
 def open_ledger(path: Path) -> Ledger:
     """The ledger in a file."""
-    return Ledger.open(path)
+    return Ledger.open(path) if path.exists() else Ledger.create(path)
 
 
 def promise_in(record: Record) -> dipriv.Guarantee:

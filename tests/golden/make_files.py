@@ -1,4 +1,4 @@
-"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2), reference 2.
+"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2, 3), reference 2.
 
     python -m tests.golden.make_files
 
@@ -78,11 +78,11 @@ def masks(by_position: Split, by_key: Split) -> dict[str, str]:
 
 
 def again(ledger: Path) -> dict[str, str]:
-    """Which rows a further release has of each data set, recognized by its rows; the hold-out is the ledger's."""
+    """Which rows a further release has of each data set, by its name; the hold-out is the ledger's."""
     shared: dict[str, Any] = {"reference": "holdout", "unit": "person", "rows_per_unit": 5}
     asked: dict[str, dict[str, Any]] = {"people": {}, "visits": shared, "readings": {"reference": "holdout"}}
     return {
-        name: mask(released_rows(read_csv(f"{name}.csv"), 0.25, ledger=ledger, seed=5, **options))
+        name: mask(released_rows(read_csv(f"{name}.csv"), 0.25, ledger=ledger, dataset=name, seed=5, **options))
         for name, options in asked.items()
     }
 
@@ -124,6 +124,16 @@ def make_ledger_2(path: Path) -> None:
         ledger.commit(ledger.reserve("people", 0.5, approximate, output="people.csv"), 120)
         ledger.fail(ledger.reserve("people", 0.75, approximate))
         ledger.commit(ledger.reserve("people", 0.5, replace(approximate, delta=0.0)), 60)
+
+
+def make_ledger_3(path: Path) -> None:
+    """A ledger of version 3, which knows tables by their cells: default budget, hold-out, a data set that is affirmed."""
+    people, readings = (read_csv(f"{name}.csv") for name in ("people", "readings"))
+    with open_ledger(path) as ledger:
+        ledger.set_budget("readings", 2.0, 1e-8)
+        privatize(people, 0.5, ledger=ledger, seed=None, dataset="people")
+        privatize(readings, 0.7, ledger=ledger, seed=None, dataset="readings", reference="holdout")
+        privatize(people.sort_by("age"), 0.25, ledger=ledger, seed=None, new_dataset="others")
 
 
 def _references() -> dict[str, Any]:
@@ -201,6 +211,7 @@ def main() -> None:
     FILES.mkdir(exist_ok=True)
     _tables()
     make_ledger_2(FILES / "ledger-2.db")
+    make_ledger_3(FILES / "ledger-3.db")
     for ending in ("toml", "json"):
         Schema(KINDS).save(FILES / f"schema.{ending}")
     expected = {"ledger": _ledger(), "references": _references(), "splits": _splits(), "notes": _notes()}

@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 
 from dipriv.guarantee import PrivacyUnit, UnprotectedKind
-from tests.golden.calls import BudgetError, Schema, Split, held_out, open_ledger, promise_in, sidecar_beside
+from dipriv.ledger import Reservation
+from tests.golden.calls import (
+    BudgetError,
+    Schema,
+    Split,
+    held_out,
+    open_ledger,
+    privatize,
+    promise_in,
+    released_rows,
+    sidecar_beside,
+)
 from tests.golden.make_files import FILES, KINDS, again, local_results, mask, masks, read_csv
 
 EXPECTED: dict[str, Any] = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
@@ -32,8 +43,8 @@ def test_the_ledger_says_what_was_spent(ledger: Path) -> None:
         records = book.records("people")
     assert told == {
         "people": (3.0, 1.5, 1.5, 5),
-        "readings": (None, 0.7, None, 1),
-        "visits": (None, 2.0, None, 2),
+        "readings": (10.0, 0.7, 9.3, 1),  # the default budget, as none was set
+        "visits": (10.0, 2.0, 8.0, 2),
     }
     assert {each.delta for each in records} == {0.0}  # version 1 had none
     assert [(each.epsilon, each.state, each.rows, each.output) for each in records] == [
@@ -49,7 +60,7 @@ def test_the_ledger_says_what_was_spent(ledger: Path) -> None:
 def test_the_ledger_is_written_on(ledger: Path) -> None:
     with open_ledger(ledger) as book:
         promised = promise_in(book.records("people")[1])
-        book.fail(5)
+        book.fail(Reservation(5, 5))
         book.commit(book.reserve("people", 1.5, promised), 7)
         assert book.dataset("people").left == 0.0
         with pytest.raises(BudgetError):
@@ -75,7 +86,10 @@ def test_the_ledger_of_version_2_says_what_was_spent(tmp_path: Path) -> None:
         assert book.dataset("people").delta_left == 7e-9
 
 
-def test_the_ledger_knows_its_tables_and_holds_out_the_same_rows(ledger: Path) -> None:
+def test_the_ledger_asks_about_tables_of_older_versions_and_holds_out_the_same_rows(ledger: Path) -> None:
+    for name in ("people", "visits", "readings"):
+        with pytest.raises(BudgetError, match="older version"):
+            released_rows(read_csv(f"{name}.csv"), 0.25, ledger=ledger, dataset="another", seed=5)
     assert again(ledger) == EXPECTED["ledger"]
     with open_ledger(ledger) as book:
         assert [book.dataset(name).releases for name in ("people", "visits", "readings")] == [6, 3, 2]
@@ -85,6 +99,29 @@ def test_the_ledger_knows_its_tables_and_holds_out_the_same_rows(ledger: Path) -
         released = [not held for held in held_out(split, read_csv(f"{name}.csv"))]
         assert mask(released) == EXPECTED["ledger"][name]
         assert 0 < sum(released) < len(released)
+
+
+def test_the_ledger_of_version_3_knows_its_tables(tmp_path: Path) -> None:
+    ledger = Path(shutil.copy(FILES / "ledger-3.db", tmp_path))
+    people, readings = read_csv("people.csv"), read_csv("readings.csv")
+    with open_ledger(ledger) as book:
+        told = {each.name: (each.budget, each.spent, each.releases, each.power() is None) for each in book.datasets()}
+        split = Split(0.25, book.split_key("readings"))
+    assert told == {
+        "people": (10.0, 0.5, 1, False),
+        "readings": (2.0, 0.7, 1, True),  # rows were held out
+        "others": (10.0, 0.25, 1, False),
+    }
+    privatize(people, 0.25, ledger=ledger, seed=None)
+    privatize(people.sort_by("age"), 0.25, ledger=ledger, seed=None)  # affirmed to be other people, and known as such
+    privatize(people.sort_by("age").slice(1), 0.25, ledger=ledger, seed=None, dataset="others")
+    released = released_rows(readings, 0.25, ledger=ledger, reference="holdout", seed=5)
+    assert released == [not held for held in held_out(split, readings)]
+    for name in (None, "more"):
+        with pytest.raises(BudgetError, match="has rows of data set"):
+            privatize(people.slice(1), 0.25, ledger=ledger, seed=None, dataset=name)
+    with open_ledger(ledger) as book:
+        assert [book.dataset(name).releases for name in ("people", "readings", "others")] == [2, 2, 3]
 
 
 @pytest.mark.parametrize("name", EXPECTED["references"])

@@ -163,7 +163,7 @@ def test_a_ragged_row_that_is_no_text(tmp_path: Path) -> None:
 def test_a_type_that_the_format_cannot_hold_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
     table = pa.table({"age": np.arange(500) % 50, "kept": pa.array([[1, 2]] * 500)})
     pq.write_table(table, tmp_path / "in.parquet")
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         with pytest.raises(InputError, match="'kept' has a type that csv files cannot hold"):
             dipriv.privatize_file(
                 tmp_path / "in.parquet", tmp_path / "out.csv", 1.0, keep=("kept",), ledger=ledger, dataset="people"

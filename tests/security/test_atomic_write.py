@@ -114,14 +114,15 @@ def test_what_holds_secrets_is_for_its_owner_alone(mask: int, before: int | None
     secret = {name: tmp_path / name for name in ("draft.toml", "schema.json", "ledger.db", "report.html")}
     with umask(mask):
         if before is not None:
-            Ledger.open(secret["ledger.db"]).close()
+            Ledger.create(secret["ledger.db"]).close()
             for path in secret.values():
                 path.touch()
                 path.chmod(before)
         run = CliRunner().invoke
         assert run(app, ["inspect", str(table), "-o", str(secret["draft.toml"]), "--force"]).exit_code == 0
         dipriv.Schema({"a": dipriv.Discrete(levels=(1, 2))}).save(secret["schema.json"])
-        Ledger.open(secret["ledger.db"]).close()
+        make = Ledger.create if before is None else Ledger.open
+        make(secret["ledger.db"]).close()
         if mask:  # reports take long
             del secret["report.html"]
         else:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import dipriv
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
 from dipriv.errors import LedgerError
 from dipriv.guarantee import Model, ReferenceFacts, ReferenceSource
-from dipriv.ledger import Ledger
+from dipriv.ledger import Ledger, ReleaseRequest
 from tests.security.support import little
 
 
@@ -19,9 +20,13 @@ from tests.security.support import little
 def book(tmp_path: Path) -> Path:
     place = tmp_path / "ledger.db"
     promise = dipriv.Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
-    with Ledger.open(place) as ledger:
+    with Ledger.create(place) as ledger:
         ledger.set_budget("people", 3.0)
         ledger.commit(ledger.reserve("people", 0.5, promise), 1)
+        for name in ("visits", "others"):
+            columns = (ColumnFingerprint(bytes(16), 20, bytes(8)),)
+            table = TableFingerprint(30, name.encode().ljust(16), bytes(16), columns=columns, row_sketch=bytes(8))
+            ledger.reserve(ReleaseRequest(name, table, is_new=True), 0.5, promise)
     return place
 
 
@@ -43,17 +48,25 @@ STATEMENTS: list[tuple[str, str]] = [
     ("UPDATE dipriv_datasets SET split_key = 1000000000000", "dipriv_datasets.split_key"),
     ("UPDATE dipriv_datasets SET split_key = x'00'", "dipriv_datasets.split_key"),
     ("UPDATE dipriv_datasets SET holdout = 1.5", "dipriv_datasets.holdout"),
-    ("UPDATE dipriv_datasets SET name = x'00'", "dipriv_datasets.name"),
-    ("UPDATE dipriv_datasets SET name = ''", "dipriv_datasets.name"),
+    ("UPDATE dipriv_datasets SET name = x'00' WHERE id = 1", "dipriv_datasets.name"),
+    ("UPDATE dipriv_datasets SET name = '' WHERE id = 1", "dipriv_datasets.name"),
     ("UPDATE dipriv_datasets SET created = 5", "is damaged"),
     ("UPDATE dipriv_ledger SET fingerprint_key = 'text'", "dipriv_ledger.fingerprint_key"),
-    ("UPDATE dipriv_ledger SET version = 3", "has version 3"),
+    ("UPDATE dipriv_ledger SET version = 4", "has version 4"),
     ("UPDATE dipriv_ledger SET version = 0", "has version 0"),
     ("UPDATE dipriv_ledger SET version = 1", "not a dipriv ledger"),
     ("DELETE FROM dipriv_ledger", "has version None"),
     ("CREATE TRIGGER t AFTER INSERT ON dipriv_releases BEGIN DELETE FROM dipriv_releases; END", "triggers"),
     ("CREATE VIEW v AS SELECT * FROM dipriv_releases", "views"),
     ("DROP TABLE dipriv_fingerprints", "tables, views or triggers"),
+    ("DROP TABLE dipriv_columns", "tables, views or triggers"),
+    ("UPDATE dipriv_contents SET content = 'text'", "dipriv_contents.content"),
+    ("UPDATE dipriv_contents SET row_sketch = zeroblob(7)", "dipriv_contents.row_sketch"),
+    ("UPDATE dipriv_contents SET is_ordered = 2", "dipriv_contents.is_ordered"),
+    ("UPDATE dipriv_columns SET digest = x'00'", "dipriv_columns.digest"),
+    ("UPDATE dipriv_columns SET content = 99", "dipriv_columns.content"),
+    ("UPDATE dipriv_columns SET sketch = zeroblob(4096)", "dipriv_columns.sketch"),
+    ("UPDATE dipriv_distinct SET other = 99", "dipriv_distinct.other"),
     ("ALTER TABLE dipriv_releases ADD COLUMN more AS (epsilon * 2)", "tables, views or triggers"),
 ]
 

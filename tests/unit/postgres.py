@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -25,9 +25,18 @@ class NoServerError(Exception):
     """Why there is no server here."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
     folder: Path
+    start: Callable[[], subprocess.Popen[bytes]]
+    process: subprocess.Popen[bytes]
+
+    def restart(self) -> None:
+        """End at once, in the middle of transactions, and start again: the database recovers from its log."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(30)
+        self.process = self.start()
+        _ready(self)
 
     def url(self, database: str, password: str = PASSWORD) -> str:
         return f"postgresql://keeper:{password}@/{database}?host={self.folder}"
@@ -66,21 +75,25 @@ def server() -> Iterator[Server]:
         )
         if made.returncode:
             raise NoServerError(f"initdb failed: {made.stderr.strip()[-300:]}")
-        settings = ("listen_addresses=", "fsync=off", "max_connections=60", f"unix_socket_directories={folder}")
+        settings = ("listen_addresses=", "fsync=off", "max_connections=80", f"unix_socket_directories={folder}")
         options = [word for setting in settings for word in ("-c", setting)]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [f"{binaries}/postgres", "-D", f"{folder}/data", *options],
-                cwd=folder,
-                stdout=log,
-                stderr=log,
-                **account,
-            )
+
+        def start() -> subprocess.Popen[bytes]:
+            with (folder / "log").open("ab") as log:
+                return subprocess.Popen(
+                    [f"{binaries}/postgres", "-D", f"{folder}/data", *options],
+                    cwd=folder,
+                    stdout=log,
+                    stderr=log,
+                    **account,
+                )
+
+        started = Server(folder, start, start())
         try:
-            yield _ready(Server(folder), process)
+            yield _ready(started)
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
+            started.process.send_signal(signal.SIGINT)
+            started.process.wait(30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -109,11 +122,11 @@ def _account() -> dict[str, Any]:
     raise NoServerError("root needs a user `postgres` or `nobody` to run PostgreSQL as")
 
 
-def _ready(started: Server, process: subprocess.Popen[bytes]) -> Server:
+def _ready(started: Server) -> Server:
     import psycopg
 
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline and started.process.poll() is None:
         try:
             started.run("SELECT 1")
         except psycopg.OperationalError:

@@ -9,7 +9,7 @@ import typer
 
 from dipriv._version import __version__
 from dipriv.cli import audit, ledger, look, privatize
-from dipriv.cli.terminal import errors_exit_with, say, termination_interrupts
+from dipriv.cli.terminal import ending_when_terminated, errors_exit_with, say
 
 app = typer.Typer(
     name="dipriv",
@@ -45,5 +45,5 @@ def common(
 
 def main() -> None:
     """Run; refusals and failures become a message and exit code 1, wrong usage 2."""
-    with termination_interrupts(), errors_exit_with(1):
+    with ending_when_terminated(), errors_exit_with(1):
         app()

@@ -36,16 +36,18 @@ def listing(context: typer.Context, ledger: Where = None) -> None:
         names = ("data set", "releases", "ε spent", "budget", "left", "δ spent", "attacker's power at 5%")
         table = Table(*names, box=None)
         for dataset in opened_ledger.datasets():
+            power = dataset.power()
             table.add_row(
                 plain(dataset.name),
                 str(dataset.releases),
                 f"{dataset.spent:g}",
-                _or_none(dataset.budget),
-                _or_none(dataset.left),
+                f"{dataset.budget:g}" + (" (default)" if dataset.budget_is_default else ""),
+                f"{dataset.left:g}",
                 in_full(dataset.delta_spent),
-                percent(dataset.power()),
+                "not bounded" if power is None else percent(power),
             )
         out.print(table)
+        say(f"\nLedger: {opened_ledger.url}")
 
 
 @app.command()
@@ -53,8 +55,7 @@ def show(
     context: typer.Context, name: Annotated[str, typer.Argument(help="Name of a data set.")], ledger: Where = None
 ) -> None:
     """Every release of a data set, and the power of an attacker's best test after all of them (Lemma 1)."""
-    from dipriv.guarantee import Model
-    from dipriv.guarantee.wording import HELD_OUT, percent, privacy_loss, true_value, unit_name
+    from dipriv.guarantee.wording import percent, privacy_loss, true_value, unit_name
     from dipriv.ledger import Ledger
 
     with Ledger.open(ledger or context.obj) as opened_ledger:
@@ -74,21 +75,29 @@ def show(
             )
         out.print(table)
         say(f"\n{dataset}.")
-        guarantees = [record.guarantee for record in records]
-        if any(guarantee.model is Model.NONE for guarantee in guarantees):
-            say("The guarantee of a release cannot be read: nothing is known of what an attacker learns.")
+        if (power := dataset.power()) is None:
+            say(str(dataset.unbounded))
             return
-        if not all(guarantee.secure_randomness for guarantee in guarantees):
-            say("A seeded release is not private: nothing bounds what an attacker learns.")
-            return
-        units = {guarantee.unit for guarantee in guarantees}
-        tested = true_value(units.pop() if len(units) == 1 else None)
+        tested = true_value(records[0].guarantee.unit if records else None)
         say(
             f"After {dataset.releases} release(s) the best test of {tested} at level 5% has power at most "
-            f"{percent(dataset.power())} (Lemma 1, {privacy_loss(dataset.spent, dataset.delta_spent)})."
+            f"{percent(power)} (Lemma 1, {privacy_loss(dataset.spent, dataset.delta_spent)})."
         )
-        if any(guarantee.has_unprotected_rows for guarantee in guarantees):
-            say(HELD_OUT)
+
+
+@app.command()
+def create(
+    context: typer.Context,
+    place: Annotated[
+        str | None, typer.Argument(metavar="[PLACE]", help="A file or database URL [default: yours].")
+    ] = None,
+    ledger: Where = None,
+) -> None:
+    """Create a ledger, with nothing spent: elsewhere a ledger that does not exist is an error."""
+    from dipriv.ledger import Ledger
+
+    with Ledger.create(place or ledger or context.obj) as created:
+        say(f"Created {created.url}: for you alone, as it holds secret keys.")
 
 
 @app.command()
@@ -109,7 +118,3 @@ def budget(
 
 def _state(record: Record) -> str:
     return record.state if record.guarantee.secure_randomness else f"{record.state}, NOT PRIVATE: seeded"
-
-
-def _or_none(value: float | None) -> str:
-    return "none" if value is None else f"{value:g}"

@@ -98,6 +98,10 @@ def privatize(
     seed: Annotated[int | None, typer.Option(min=0, help="For experiments only: NOT PRIVATE.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML comparison: do not publish it.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Name of the data set in the ledger.")] = None,
+    new_dataset: Annotated[
+        str | None,
+        typer.Option(help="Name instead of --dataset: the table has other people than the data sets it resembles."),
+    ] = None,
     ledger: Annotated[
         str | None, typer.Option(envvar="DIPRIV_LEDGER", help="Ledger: a file or database URL [default: yours].")
     ] = None,
@@ -125,8 +129,9 @@ def privatize(
     from dipriv.release.privatize import release_file
     from dipriv.sources.files import File
 
-    if no_ledger and (dataset is not None or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
-        raise typer.BadParameter("--dataset and --ledger have no meaning with --no-ledger")
+    named = dataset is not None or new_dataset is not None
+    if no_ledger and (named or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
+        raise typer.BadParameter("--dataset, --new-dataset and --ledger have no meaning with --no-ledger")
     refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     if report is not None:
         refuse_existing(report, force=force)
@@ -167,6 +172,7 @@ def privatize(
         pairs=tuple(map(_two_names, pair or ())),
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
+        new_dataset=new_dataset,
         seed=seed,
     )
     if engine == Engine.spark:
@@ -224,8 +230,10 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
     written = release.written
     plain = sidecar_of(release, *((written.formulas, written.escaped) if written else ())).to_dict()
     plain |= {"output": output, "report": None if report is None else str(report), "ledger": None}
+    reservation = release.receipt.reservation
     if account is not None:
         plain["ledger"] = {
+            "release": None if reservation is None else reservation.number,
             "releases": account.releases,
             "spent": account.spent,
             "budget": account.budget,
@@ -247,8 +255,8 @@ def _print_summary(release: Release[Any], output: str, report: Path | None, acco
     echo(f"\n{release.guarantee}\n")
     if kept := row_fidelity(release.fidelity):
         echo(kept)
-    if account is not None:
-        echo(f"Ledger: data set {account.name!r}, release {account.releases}, {account}.")
+    if account is not None and release.receipt.reservation is not None:
+        echo(f"Ledger: data set {account.name!r}, release {release.receipt.reservation.number}, {account}.")
     if report is not None:
         echo(f"Report: {report} (contains statistics of the private data; do not publish).")
 

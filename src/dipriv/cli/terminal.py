@@ -59,6 +59,24 @@ def fail(error: DiprivError, code: int = 1) -> NoReturn:
     sys.exit(code)
 
 
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM): unfinished files are removed, as after Ctrl-C."""
+
+
+@contextmanager
+def ending_when_terminated() -> Iterator[None]:
+    """Raise `Terminated` where the process is asked to end, so that everything is cleaned up on the way out."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @contextmanager
 def errors_exit_with(code: int) -> Iterator[None]:
     """Refusals and failures become a message and this exit code, for a command whose exit code 1 says something else.
@@ -69,11 +87,12 @@ def errors_exit_with(code: int) -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort):
         raise
-    except KeyboardInterrupt as error:
-        err.print("Interrupted.")
+    except (KeyboardInterrupt, Terminated) as error:
+        terminated = isinstance(error, Terminated)
+        err.print("Terminated." if terminated else "Interrupted.")
         for note in getattr(error, "__notes__", ()):
             err.print(plain(note))
-        sys.exit(130)
+        sys.exit(128 + (signal.SIGTERM if terminated else signal.SIGINT))
     except Exception as error:
         if os.environ.get("DIPRIV_DEBUG"):
             traceback.print_exc()
@@ -85,24 +104,6 @@ def errors_exit_with(code: int) -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             shown.add_note(note)
         fail(shown, code)
-
-
-@contextmanager
-def termination_interrupts() -> Iterator[None]:
-    """SIGTERM ends a command as an interrupt does, so that nothing unfinished stays on disks; the exit code is 143."""
-    received: list[int] = []
-
-    def interrupt(number: int, _: object) -> NoReturn:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        if received:
-            sys.exit(128 + received[0])
 
 
 def refuse_same_file(**paths: str | Path | None) -> None:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
@@ -39,6 +40,8 @@ class Database:
     """
 
     place: str
+    option: str
+    """What a command needs behind it to use this ledger: nothing, or --ledger and where it is."""
     engine: Engine = field(repr=False)
     to_read: str = field(repr=False)
     to_write: str = field(repr=False)
@@ -74,24 +77,65 @@ class Database:
 def open_database(url: str | Path | None) -> Database:
     """The database at a path or URL; the default is that of the environment or the user.
 
-    A new one is initialised, and one of an older version brought up to date.
+    The user's own is initialised where there is none yet; one of an older version is brought up to date.
     """
     where = _locate(url)
-    database = _sqlite(where) if isinstance(where, Path) else _postgresql(where)
-    if isinstance(where, Path):
+    if url is None and not os.environ.get(VARIABLE):
+        return _prepared(where, url, create=True)
+    if isinstance(where, Path) and not where.exists():
+        raise _no_ledger(f"sqlite:///{where}", url)
+    return _prepared(where, url, create=False)
+
+
+def create_database(url: str | Path | None) -> Database:
+    """A new database; refuses one that is a ledger already."""
+    where = _locate(url)
+    if isinstance(where, Path) and where.exists() and where.stat().st_size:
+        _prepared(where, url, create=False)  # says what is wrong with it, if it is no ledger
+        raise _is_ledger(f"sqlite:///{where}")
+    return _prepared(where, url, create=True, must_be_new=True)
+
+
+def _prepared(where: Path | URL, url: str | Path | None, *, create: bool, must_be_new: bool = False) -> Database:
+    option = _option(where, url)
+    database = _sqlite(where, option) if isinstance(where, Path) else _postgresql(where, option)
+    if isinstance(where, Path) and create:
         _make_file(where, database.place)
     with database.reading() as connection:
-        ready = stored_version(connection, database.place) == VERSION
+        version = stored_version(connection, database.place)
     if isinstance(where, Path):
         _hide_file(where, database.place)
-    if not ready:
+    if version is None and not create:
+        raise _no_ledger(database.place, url)
+    if version != VERSION or must_be_new:
         with database.initialising() as connection:
             version = stored_version(connection, database.place)  # another process may have done it in the meantime
+            if version is not None and must_be_new:
+                raise _is_ledger(database.place)
             if version is None:
                 initialise(connection)
             elif version < VERSION:
                 migrate(connection, version)
     return database
+
+
+def _option(where: Path | URL, url: str | Path | None) -> str:
+    if url is None or str(url) == os.environ.get(VARIABLE):
+        return ""
+    return f" --ledger {quote(str(where))}" if isinstance(where, Path) else " --ledger URL"
+
+
+def _no_ledger(place: str, url: str | Path | None) -> LedgerError:
+    named = f" (from the variable {VARIABLE})" if url is None or str(url) == os.environ.get(VARIABLE) else ""
+    return LedgerError(
+        f"there is no ledger at {place}{named}.",
+        "Correct the place, or create a ledger there, which starts with nothing spent: dipriv ledger create PLACE "
+        "(Ledger.create).",
+    )
+
+
+def _is_ledger(place: str) -> LedgerError:
+    return LedgerError(f"{place} is a ledger already.", "Use it as it is, or choose another place for a new one.")
 
 
 def _locate(url: str | Path | None) -> Path | URL:
@@ -135,7 +179,7 @@ def _not_a_place() -> LedgerError:
     )
 
 
-def _sqlite(path: Path) -> Database:
+def _sqlite(path: Path, option: str) -> Database:
     def connect() -> sqlite3.Connection:
         link = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
@@ -152,10 +196,10 @@ def _sqlite(path: Path) -> Database:
         return link
 
     engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
-    return Database(f"sqlite:///{path}", engine, "BEGIN", "BEGIN IMMEDIATE", "BEGIN IMMEDIATE")
+    return Database(f"sqlite:///{path}", option, engine, "BEGIN", "BEGIN IMMEDIATE", "BEGIN IMMEDIATE")
 
 
-def _postgresql(url: URL) -> Database:
+def _postgresql(url: URL, option: str) -> Database:
     printed = {name: url.query[name] for name in _PRINTED_OPTIONS if name in url.query}
     place = url.set(drivername="postgresql", query=printed).render_as_string(hide_password=True)
     wait = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_TIMEOUT}
@@ -179,7 +223,7 @@ def _postgresql(url: URL) -> Database:
     to_initialise = f"{to_write}, pg_advisory_xact_lock({_INITIALISE_LOCK})"
     options_with_secrets = [values for name, values in url.normalized_query.items() if "password" in name]
     secrets = tuple(filter(None, (url.password, *chain(*options_with_secrets))))
-    return Database(place, engine, f"SELECT {digits}", to_write, to_initialise, secrets)
+    return Database(place, option, engine, f"SELECT {digits}", to_write, to_initialise, secrets)
 
 
 def _make_file(path: Path, place: str) -> None:
@@ -226,9 +270,7 @@ def _explained(error: SQLAlchemyError, database: Database) -> LedgerError:
             "Wait until the other one has ended, and try again.",
         )
     if code.startswith(("SQLITE_NOTADB", "SQLITE_ERROR", "42P01", "42703")):
-        return LedgerError(
-            f"{database.place} is not a dipriv ledger: {reason}.", "Give the ledger's own file or URL, or a new one."
-        )
+        return LedgerError(f"{database.place} is not a dipriv ledger: {reason}.", "Give the ledger's own file or URL.")
     if code.startswith("SQLITE_CORRUPT"):
         return LedgerError(f"{place} is damaged: {reason}.", "Restore it from a backup, and release nothing before.")
     if code.startswith("SQLITE_CANTOPEN"):

@@ -14,13 +14,23 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from dipriv._base.decimals import exact
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv.errors import InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import queries
-from dipriv.ledger.database import Database, open_database
+from dipriv.ledger.database import Database, create_database, open_database
 from dipriv.ledger.request import DatasetState, ReleaseRequest
-from dipriv.ledger.tables import DATASETS, FINGERPRINTS, LEDGER, RELEASES, now
-from dipriv.ledger.values import Dataset, Record, State, check_name, overspent, overspent_delta
+from dipriv.ledger.tables import CONTENTS, DATASETS, LEDGER, RELEASES, now
+from dipriv.ledger.values import (
+    Dataset,
+    Record,
+    Reservation,
+    State,
+    check_name,
+    check_unit,
+    overspent,
+    overspent_delta,
+)
 
 
 class Ledger:
@@ -33,10 +43,10 @@ class Ledger:
     >>> import tempfile
     >>> from dipriv.guarantee import ReferenceFacts, ReferenceSource
     >>> guarantee = Guarantee(0.5, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known distribution"))
-    >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger.create(Path(folder) / "ledger.db") as ledger:
     ...     dataset = ledger.set_budget("people", 0.75)
-    ...     number = ledger.reserve("people", 0.5, guarantee, output="people.csv")
-    ...     ledger.commit(number, rows=1000)
+    ...     release = ledger.reserve("people", 0.5, guarantee, output="people.csv")
+    ...     ledger.commit(release, rows=1000)
     ...     ledger.dataset("people").left
     0.25
     """
@@ -46,12 +56,12 @@ class Ledger:
 
     @classmethod
     def open(cls, url: str | Path | None = None) -> Ledger:
-        """Open a ledger, and create it if it does not exist.
+        """Open a ledger that exists: a mistyped path would be a new budget.
 
         Parameters
         ----------
         url : a path, `sqlite:///budget.db` or `postgresql://user:password@host/database`. The default is the value of
-            the environment variable DIPRIV_LEDGER, or else a file in the user's data folder.
+            the environment variable DIPRIV_LEDGER, or else a file in the user's data folder, which is created.
 
         Returns
         -------
@@ -59,10 +69,29 @@ class Ledger:
 
         Raises
         ------
-        LedgerError : the database cannot be opened or created, is not a ledger, or has another version.
+        LedgerError : the database does not exist or cannot be opened, is not a ledger, or has another version.
         MissingDependencyError : the PostgreSQL driver is not installed.
         """
         return cls(open_database(url))
+
+    @classmethod
+    def create(cls, url: str | Path | None = None) -> Ledger:
+        """Create a ledger.
+
+        Parameters
+        ----------
+        url : as for `open`; a PostgreSQL database must exist and have no ledger.
+
+        Returns
+        -------
+        The new ledger.
+
+        Raises
+        ------
+        LedgerError : there is a ledger already, or it cannot be created.
+        MissingDependencyError : the PostgreSQL driver is not installed.
+        """
+        return cls(create_database(url))
 
     @property
     def url(self) -> str:
@@ -79,14 +108,17 @@ class Ledger:
         with self._database.reading() as connection:
             return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
 
-    def preview(self, *, name: str | None, fingerprint: bytes, suggestion: str | None) -> DatasetState:
+    def preview(
+        self, *, name: str | None, table: TableFingerprint, suggestion: str | None, is_new: bool = False
+    ) -> DatasetState:
         """The state of the data set that a table belongs to; nothing is stored.
 
         Parameters
         ----------
-        name : the data set's name. An unknown fingerprint then means that rows were added to this data set.
-        fingerprint : of the table; it identifies the data set if no name is given.
-        suggestion : the name for a table with an unknown fingerprint, used only if no content is stored under it.
+        name : the data set's name. A table that is not known then means that the data set has changed.
+        table : the table's fingerprint; it identifies the data set if no name is given.
+        suggestion : the name for a table that resembles no other, used only if no content is stored under it.
+        is_new : the name affirms that the table describes other people than the data sets that it resembles.
 
         Returns
         -------
@@ -94,13 +126,15 @@ class Ledger:
 
         Raises
         ------
-        BudgetError : the table belongs to another data set and would get a second budget; or content is stored under
-            the suggested name, so that only the user knows whether rows were added or the data set is another one.
-        InputError : the fingerprint is unknown, and there is neither a name nor a suggestion.
+        BudgetError : the table belongs to another data set and would get a second budget; or it resembles a data set,
+            or content is stored under the suggested name, so that only the user knows whether it describes the same
+            people.
+        InputError : the table is not known, and there is neither a name nor a suggestion.
         LedgerError : the database failed.
         """
         with self._database.reading() as connection:
-            resolved = queries.resolve_name(connection, name, fingerprint, suggestion)
+            option = self._database.option
+            resolved = queries.resolve_name(connection, name, is_new, table, suggestion, option)
             return queries.dataset_state(connection, resolved)
 
     def sizes(self) -> frozenset[int]:
@@ -111,7 +145,7 @@ class Ledger:
         LedgerError : the database failed.
         """
         with self._database.reading() as connection:
-            return frozenset(connection.execute(select(FINGERPRINTS.c.rows).distinct()).scalars())
+            return frozenset(connection.execute(select(CONTENTS.c.rows).distinct()).scalars())
 
     def split_key(self, name: str) -> bytes:
         """The secret key of the data set's `dipriv.Split`, fixed together with its hold-out.
@@ -129,12 +163,13 @@ class Ledger:
         LedgerError : the data set is unknown, or the database failed.
         """
         with self._database.reading() as connection:
-            key = select(DATASETS.c.split_key).where(DATASETS.c.id == queries.stored_dataset(connection, name).id)
+            stored = queries.stored_dataset(connection, name, self._database.option)
+            key = select(DATASETS.c.split_key).where(DATASETS.c.id == stored.id)
             return bytes(connection.execute(key).scalar_one())
 
     def reserve(
         self, release: ReleaseRequest | str, epsilon: float, guarantee: Guarantee, output: str | None = None
-    ) -> int:
+    ) -> Reservation:
         """Spend ε, and the δ of the guarantee, before any output exists, in one transaction.
 
         Sums are exact in the decimal numbers that ε, δ and budget are written as: ten times 0.1 is 1.
@@ -149,11 +184,12 @@ class Ledger:
 
         Returns
         -------
-        The number of the release.
+        What identifies the release, and its number among those of the data set.
 
         Raises
         ------
-        BudgetError : more ε or δ is requested than is left, or the table belongs to another data set.
+        BudgetError : more ε or δ is requested than is left; the table belongs to another data set or resembles one; or
+            earlier releases protect another privacy unit.
         DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
             held-out rows could be released, or protected rows be held out.
         InputError : ε is outside its limits, or below that of the guarantee.
@@ -164,21 +200,22 @@ class Ledger:
             with self._database.writing() as connection:
                 return self._spend(connection, release, epsilon, guarantee, output)
         with self._registering() as connection:
-            name = queries.resolve_name(connection, release.name, release.fingerprint, release.name)
+            table, is_new = release.table, release.is_new
+            name = queries.resolve_name(connection, release.name, is_new, table, None, self._database.option)
             known = queries.dataset_state(connection, name)
             release.check(known)
-            dataset = queries.register(connection, name, release.fingerprint, release.rows)
+            dataset = queries.register(connection, name, table, is_new)
             if release.split_key is not None and known.holdout is None:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
             return self._spend(connection, name, epsilon, guarantee, output)
 
-    def commit(self, number: int, rows: int) -> None:
+    def commit(self, release: Reservation, rows: int) -> None:
         """Record that the output of a reserved release is written, and its number of rows.
 
         Parameters
         ----------
-        number : of the release, as `reserve` gave it.
+        release : as `reserve` gave it.
         rows : how many rows were written.
 
         Raises
@@ -189,20 +226,20 @@ class Ledger:
         rows = operator.index(rows)
         if rows < 0:
             raise InputError(f"rows={rows} is below 0.", "Give the number of rows that were written.")
-        self._finish(number, "done", rows)
+        self._finish(release, "done", rows)
 
-    def fail(self, number: int) -> None:
+    def fail(self, release: Reservation) -> None:
         """Record that a reserved release failed. Its ε stays spent, because parts of its output may have been seen.
 
         Parameters
         ----------
-        number : of the release, as `reserve` gave it.
+        release : as `reserve` gave it.
 
         Raises
         ------
         LedgerError : the release is unknown or not reserved any more, or the database failed.
         """
-        self._finish(number, "failed", None)
+        self._finish(release, "failed", None)
 
     def set_budget(self, name: str, epsilon: float, delta: float | None = None) -> Dataset:
         """Set the total privacy budget of a data set; a new name is registered.
@@ -213,7 +250,7 @@ class Ledger:
         ----------
         name : of the data set.
         epsilon : the total ε that all its releases may spend.
-        delta : the total δ that they may spend, from 0 to 1; None leaves that limit as it is. A new data set has none.
+        delta : the total δ that they may spend, from 0 to 1; None leaves that limit as it is, 1e-6 at first.
 
         Returns
         -------
@@ -229,7 +266,7 @@ class Ledger:
         with self._registering() as connection:
             dataset = queries.find_or_register(connection, name)
             connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**budget))
-            return queries.stored_dataset(connection, name).dataset
+            return queries.stored_dataset(connection, name, self._database.option).dataset
 
     def datasets(self) -> list[Dataset]:
         """All data sets, by name.
@@ -258,7 +295,7 @@ class Ledger:
         LedgerError : the data set is unknown, or the database failed.
         """
         with self._database.reading() as connection:
-            return queries.stored_dataset(connection, name).dataset
+            return queries.stored_dataset(connection, name, self._database.option).dataset
 
     def records(self, name: str) -> list[Record]:
         """The releases of a data set, oldest first.
@@ -276,9 +313,10 @@ class Ledger:
         LedgerError : the data set is unknown, or the database failed.
         """
         with self._database.reading() as connection:
-            stored = queries.stored_dataset(connection, name)
+            stored = queries.stored_dataset(connection, name, self._database.option)
             releases = select(RELEASES).where(RELEASES.c.dataset == stored.id).order_by(RELEASES.c.number)
-            return [queries.record(stored.dataset.name, row) for row in connection.execute(releases).mappings()]
+            rows = connection.execute(releases).mappings()
+            return [queries.record(stored.dataset.name, number, row) for number, row in enumerate(rows, start=1)]
 
     def close(self) -> None:
         """Close the database. Nothing is held between transactions, so nothing can be lost."""
@@ -301,14 +339,15 @@ class Ledger:
 
     def _spend(
         self, connection: Connection, name: str, epsilon: float, guarantee: Guarantee, output: str | None
-    ) -> int:
-        stored = queries.locked_dataset(connection, name)
-        budget = stored.dataset.budget
-        if budget is not None and stored.spent + exact(epsilon) > exact(budget):
-            raise overspent(stored.dataset, epsilon)
-        delta_budget = stored.dataset.delta_budget
-        if delta_budget is not None and stored.delta_spent + exact(guarantee.delta) > exact(delta_budget):
-            raise overspent_delta(stored.dataset, guarantee.delta)
+    ) -> Reservation:
+        option = self._database.option
+        stored = queries.locked_dataset(connection, name, option)
+        dataset = stored.dataset
+        check_unit(dataset.name, guarantee.unit, stored.guarantees)
+        if stored.spent + exact(epsilon) > exact(dataset.budget):
+            raise overspent(dataset, epsilon, option)
+        if stored.delta_spent + exact(guarantee.delta) > exact(dataset.delta_budget):
+            raise overspent_delta(dataset, guarantee.delta, option)
         release = insert(RELEASES).values(
             dataset=stored.id,
             epsilon=epsilon,
@@ -318,7 +357,7 @@ class Ledger:
             guarantee=json.dumps(guarantee.to_dict()),
             output=_file_name(output),
         )
-        return queries.add(connection, release)
+        return Reservation(queries.add(connection, release), dataset.releases + 1)
 
     @contextmanager
     def _registering(self) -> Iterator[Connection]:
@@ -326,18 +365,18 @@ class Ledger:
             queries.lock_names(connection)
             yield connection
 
-    def _finish(self, number: int, state: State, rows: int | None) -> None:
-        this = RELEASES.c.number == operator.index(number)
+    def _finish(self, release: Reservation, state: State, rows: int | None) -> None:
+        this = RELEASES.c.number == release.id
         with self._database.writing() as connection:
             reserved = update(RELEASES).where(this, RELEASES.c.state == "reserved")
             if connection.execute(reserved.values(state=state, finished=now(), rows=rows)).rowcount == 1:
                 return
             state_before = connection.execute(select(RELEASES.c.state).where(this)).scalar()
         raise LedgerError(
-            f"release {number} is not in the ledger."
+            f"release {release.number} is not in the ledger."
             if state_before is None
-            else f"release {number} is already {state_before}.",
-            "Give the number of a release that is reserved.",
+            else f"release {release.number} is already {state_before}.",
+            "Give a release that is reserved.",
         )
 
 

@@ -6,13 +6,15 @@ from sqlalchemy import Column, Connection, select, update
 from sqlalchemy.schema import CreateColumn
 
 from dipriv.ledger.queries import stored_guarantee
-from dipriv.ledger.tables import ADDED, LEDGER, RELEASES, VERSION
+from dipriv.ledger.tables import ADDED, ADDED_TABLES, LEDGER, RELEASES, VERSION
 
 
 def migrate(connection: Connection, version: int) -> None:
     """Add what versions after this one have. Needs the lock of an initialisation."""
     if version < 2:
         _add_delta(connection)
+    for table in ADDED_TABLES[3] if version < 3 else ():  # contents of tables; those of older versions stay as they are
+        table.create(connection, checkfirst=True)
     connection.execute(update(LEDGER).values(version=VERSION))
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv.errors import DisclosureError, LedgerError
 
 
 @dataclass(frozen=True)
 class DatasetState:
-    """What the ledger knows about a data set. `contents` are (number of rows, fingerprint) of all its tables so far."""
+    """What the ledger knows about a data set.
+
+    `contents` are (number of rows, order) of all its tables so far; `old_sizes` the numbers of rows of tables that were
+    fingerprinted by versions 1 and 2 of the ledger, with which no table can be compared.
+    """
 
     name: str
     releases: int = 0
@@ -17,16 +22,19 @@ class DatasetState:
     by: str | None = None
     split_key: bytes | None = field(default=None, repr=False)
     contents: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
+    old_sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """A table's name, fingerprint and number of rows, the earlier contents that it begins with, and its split."""
+    """A table's data set, its fingerprint and its split.
+
+    `is_new` affirms that the table describes other people than the data sets that it resembles.
+    """
 
     name: str
-    fingerprint: bytes = field(repr=False)
-    rows: int
-    begins_with: frozenset[bytes] = field(repr=False, default=frozenset())
+    table: TableFingerprint
+    is_new: bool = False
     holdout: float | None = None
     by: str | None = None
     split_key: bytes | None = field(default=None, repr=False)
@@ -49,9 +57,18 @@ class ReleaseRequest:
             )
         if known.holdout is not None and known.split_key != self.split_key:
             raise LedgerError(f"{name} was registered by another release in the meantime.", "Give the command again.")
-        earlier = {digest for _, digest in known.contents}
-        unchanged = self.fingerprint in earlier or earlier <= self.begins_with
-        if known.holdout is not None and known.by is None and not unchanged:
+        if known.holdout is None or known.by is not None:
+            return
+        unverified = max(known.old_sizes, default=0)
+        if unverified > max((rows for rows, _ in known.contents), default=0) and self.table.rows != unverified:
+            raise DisclosureError(
+                f"the table that {name} had before was fingerprinted by an older version of dipriv: whether its "
+                f"{unverified:,} rows are the first of these {self.table.rows:,} cannot be verified, and rows that "
+                "were held out by their positions could now be released.",
+                f"Release the table of {unverified:,} rows, unchanged, once: later ones are then compared with it.",
+            )
+        earlier = {order for _, order in known.contents}
+        if not (self.table.order in earlier or earlier <= self.table.prefixes):
             raise DisclosureError(
                 f"the rows that {name} had before are not the first rows of this table, unchanged: rows that were held "
                 "out by their positions could now be released.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -26,10 +27,11 @@ from sqlalchemy import (
     select,
 )
 
+from dipriv._base.table_fingerprint import SKETCH_SIZE
 from dipriv.errors import LedgerError
 
-VERSION = 2
-"""Version 1 had no δ."""
+VERSION = 3
+"""Version 1 had no δ; versions 1 and 2 had one fingerprint a table, which depended on options of the release."""
 KEY_BYTES = 32
 MAX_VALUE_BYTES = 1 << 24
 """The longest text or blob that SQLite may read from a ledger."""
@@ -57,12 +59,44 @@ DATASETS = Table(
     Column("created", Text, nullable=False),
     sqlite_autoincrement=True,
 )
-FINGERPRINTS = Table(
+FINGERPRINTS = Table(  # of versions 1 and 2: no table can be compared with them any more, but for its number of rows
     "dipriv_fingerprints",
     _ALL,
     Column("fingerprint", LargeBinary, primary_key=True),
     Column("dataset", ForeignKey(DATASETS.c.id), nullable=False),
     Column("rows", BigInteger, nullable=False),
+)
+CONTENTS = Table(  # see dipriv._base.table_fingerprint
+    "dipriv_contents",
+    _ALL,
+    Column("id", Integer, primary_key=True),
+    Column("dataset", ForeignKey(DATASETS.c.id), nullable=False, index=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False, index=True),
+    Column("row_order", LargeBinary, nullable=False),
+    Column("is_ordered", Integer, CheckConstraint("is_ordered IN (0, 1)"), nullable=False),
+    Column("row_sketch", LargeBinary, nullable=False),
+    Column("created", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+COLUMNS = Table(
+    "dipriv_columns",
+    _ALL,
+    Column("id", Integer, primary_key=True),
+    Column("content", ForeignKey(CONTENTS.c.id), nullable=False, index=True),
+    Column("digest", LargeBinary, nullable=False, index=True),
+    Column("n_distinct", BigInteger, nullable=False),
+    Column("sketch", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+DISTINCT = Table(  # the keeper affirmed that tables of `dataset` describe other people than those of `other`
+    "dipriv_distinct",
+    _ALL,
+    Column("id", Integer, primary_key=True),
+    Column("dataset", ForeignKey(DATASETS.c.id), nullable=False),
+    Column("other", ForeignKey(DATASETS.c.id), nullable=False),
+    Column("created", Text, nullable=False),
+    sqlite_autoincrement=True,
 )
 RELEASES = Table(
     "dipriv_releases",
@@ -81,6 +115,8 @@ RELEASES = Table(
 )
 ADDED: dict[int, tuple[Column[float], ...]] = {2: (DATASETS.c.delta_budget, RELEASES.c.delta)}
 """The columns that each version after the first added."""
+ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT)}
+"""The tables that each version after the first added."""
 
 
 _NUMBER = "typeof({0}) = 'real' AND {0} > 0 AND {0} <= 1.7976931348623157e308"
@@ -88,6 +124,9 @@ _DELTA = "typeof({0}) = 'real' AND {0} BETWEEN 0 AND 1"
 _KEY = f"typeof({{0}}) = 'blob' AND length({{0}}) = {KEY_BYTES}"
 _COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
 _TEXT = "typeof({0}) = 'text'"
+_BLOB = "typeof({0}) = 'blob'"
+_DIGEST = f"{_BLOB} AND length({{0}}) = 16"
+_SKETCH = f"{_BLOB} AND length({{0}}) <= {8 * SKETCH_SIZE} AND length({{0}}) % 8 = 0"
 _KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"  # noqa: S608
 _RULES = {  # a SQL condition for each column; a null is allowed where the column is nullable
     LEDGER: {"id": _COUNT, "fingerprint_key": _KEY, "created": _TEXT},
@@ -101,7 +140,25 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "split_by": _TEXT,
         "created": _TEXT,
     },
-    FINGERPRINTS: {"fingerprint": "typeof({0}) = 'blob'", "dataset": _KNOWN, "rows": _COUNT},
+    FINGERPRINTS: {"fingerprint": _BLOB, "dataset": _KNOWN, "rows": _COUNT},
+    CONTENTS: {
+        "id": _COUNT,
+        "dataset": _KNOWN,
+        "rows": _COUNT,
+        "content": _DIGEST,
+        "row_order": _DIGEST,
+        "is_ordered": f"{_COUNT} AND {{0}} <= 1",
+        "row_sketch": _SKETCH,
+        "created": _TEXT,
+    },
+    COLUMNS: {
+        "id": _COUNT,
+        "content": f"{_COUNT} AND {{0}} IN (SELECT id FROM {CONTENTS.name})",  # noqa: S608
+        "digest": _DIGEST,
+        "n_distinct": _COUNT,
+        "sketch": _SKETCH,
+    },
+    DISTINCT: {"id": _COUNT, "dataset": _KNOWN, "other": _KNOWN, "created": _TEXT},
     RELEASES: {
         "number": _COUNT,
         "dataset": _KNOWN,
@@ -123,27 +180,31 @@ def stored_version(connection: Connection, place: str) -> int | None:
     is_file = connection.dialect.name == "sqlite"
     if tables.has_table(LEDGER.name):
         if is_file:
-            _check_tables(connection, place)
+            _check_tables(connection, place, {LEDGER})
         version = _checked_version(connection.execute(select(LEDGER.c.version)).scalar(), place)
         if is_file:
+            _check_tables(connection, place, {*_RULES} - _later(ADDED_TABLES, version))
             _check_values(connection, place, version)
         return version
     if is_file and tables.get_table_names():
-        raise LedgerError(
-            f"{place} is a database, but not a dipriv ledger.", "Give the ledger's own file, or the name of a new file."
-        )
+        raise LedgerError(f"{place} is a database, but not a dipriv ledger.", "Give the ledger's own file.")
     return None
 
 
-def _check_tables(connection: Connection, place: str) -> None:
-    """The file has no triggers and no views, and its tables have no generated columns."""
+def _later(added: dict[int, tuple[Any, ...]], version: int) -> set[Any]:
+    return {one for since, several in added.items() if since > version for one in several}
+
+
+def _check_tables(connection: Connection, place: str, needed: set[Table]) -> None:
+    """The file has these tables, no triggers and no views, and its tables have no generated columns."""
     found = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
     plain = {row.name for row in found if row.type == "table" and str(row.sql).startswith("CREATE TABLE")}
     names = {table.name for table in _RULES}
     computed = any(
         row.hidden for name in names & plain for row in connection.exec_driver_sql(f'PRAGMA table_xinfo("{name}")')
     )
-    if computed or not names <= plain or any(row.type in ("trigger", "view") for row in found):
+    missing = {table.name for table in needed} - plain
+    if computed or missing or any(row.type in ("trigger", "view") for row in found):
         raise LedgerError(
             f"{place} has tables, views or triggers that are not those of a dipriv ledger.",
             "Restore it from a backup, and release nothing before.",
@@ -151,10 +212,10 @@ def _check_tables(connection: Connection, place: str) -> None:
 
 
 def _check_values(connection: Connection, place: str, version: int) -> None:
-    later = {column for since, columns in ADDED.items() if since > version for column in columns}
+    later, later_tables = _later(ADDED, version), _later(ADDED_TABLES, version)
     for table, rules in _RULES.items():
         for name, rule in rules.items():
-            if table.c[name] in later:
+            if table in later_tables or table.c[name] in later:
                 continue
             column = f'"{name}"'
             valid = rule.format(column) + (f" OR {column} IS NULL" if table.c[name].nullable else "")

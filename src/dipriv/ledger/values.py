@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 from typing import Literal, TypeAlias
 
 from dipriv._base.decimals import exact, in_full, round_down
 from dipriv.errors import BudgetError, InputError
-from dipriv.guarantee.guarantee import MIN_EPSILON, Guarantee
+from dipriv.guarantee.guarantee import MIN_EPSILON, Guarantee, Model, PrivacyUnit, UnitKind
 from dipriv.guarantee.trade_off import largest_probability
+from dipriv.guarantee.wording import HELD_OUT, unit_name
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
+DEFAULT_BUDGET, DEFAULT_DELTA_BUDGET = 10.0, 1e-6
+"""What all releases of a data set may spend together unless another budget is set."""
 
 _MAX_NAME = 100
 _NAME_RESERVE = 10
@@ -23,57 +28,63 @@ _NAME_RESERVE = 10
 class Dataset:
     """A data set with its privacy budget. `str` gives what is spent and what is left, in words.
 
-    `budget` is the limit of ε and `delta_budget` that of δ; None if no limit is set. `spent` and `delta_spent` are the
-    sums of ε and of δ over all releases (reserved, done and failed), rounded up: basic composition. `releases` is their
-    number. `created` is in UTC.
+    `budget` is the limit of ε and `delta_budget` that of δ: 10 and 1e-6 unless others are set. `spent` and
+    `delta_spent` are the sums of ε and of δ over all releases (reserved, done and failed), rounded up: basic
+    composition. `releases` is their number. `created` is in UTC. `unbounded` says why the sums do not bound what an
+    attacker learns about one privacy unit, if they do not.
 
     >>> from datetime import UTC
     >>> dataset = Dataset("people", budget=3.0, spent=1.0, releases=2, created=datetime(2026, 1, 1, tzinfo=UTC))
     >>> dataset.left, round(dataset.power(), 3)
     (2.0, 0.136)
     >>> str(dataset)
-    'ε spent 1, 2 of 3 left; δ spent 0'
+    'ε spent 1, 2 of 3 left; δ spent 0, 1e-6 of 1e-6 left'
     """
 
     name: str
-    budget: float | None
+    budget: float
     spent: float
     releases: int
     created: datetime
-    delta_budget: float | None = None
+    delta_budget: float = DEFAULT_DELTA_BUDGET
     delta_spent: float = 0.0
+    budget_is_default: bool = False
+    unbounded: str | None = None
 
     @property
-    def left(self) -> float | None:
-        """What is left of the budget of ε, rounded down and at least 0; None if no limit is set."""
+    def left(self) -> float:
+        """What is left of the budget of ε, rounded down and at least 0."""
         return _left(self.budget, self.spent)
 
     @property
-    def delta_left(self) -> float | None:
-        """What is left of the budget of δ, rounded down and at least 0; None if no limit is set."""
+    def delta_left(self) -> float:
+        """What is left of the budget of δ, rounded down and at least 0."""
         return _left(self.delta_budget, self.delta_spent)
 
-    def power(self, level: float = 0.05) -> float:
-        """The largest power of a test of one person's value at this level, after all releases; rounded up (Lemma 1)."""
+    def power(self, level: float = 0.05) -> float | None:
+        """The largest power of a test about one privacy unit at this level, after all releases; rounded up (Lemma 1).
+
+        None where nothing bounds it: see `unbounded`.
+        """
         if not 0 < level < 1:
             raise InputError(f"level={level!r} is not between 0 and 1.", "Use a significance level such as 0.05.")
-        return largest_probability(level, self.spent, self.delta_spent)
+        return None if self.unbounded else largest_probability(level, self.spent, self.delta_spent)
 
     def __str__(self) -> str:
-        left = "no budget is set" if self.left is None else f"{self.left:g} of {self.budget:g} left"
-        delta = f"δ spent {in_full(self.delta_spent)}"
-        if self.delta_left is not None and self.delta_budget is not None:
-            delta += f", {in_full(self.delta_left)} of {in_full(self.delta_budget)} left"
-        return f"ε spent {self.spent:g}, {left}; {delta}"
+        of = f"{self.left:g} of {self.budget:g} left" + (", the default budget" if self.budget_is_default else "")
+        delta = f"{in_full(self.delta_left)} of {in_full(self.delta_budget)} left"
+        return f"ε spent {self.spent:g}, {of}; δ spent {in_full(self.delta_spent)}, {delta}"
 
 
 @dataclass(frozen=True)
 class Record:
     """One release. Its ε and δ are spent from the reservation on, in every state. Times are in UTC.
 
-    `rows` is the number of rows written, set when the release is done. `output` is a file name without its folder.
+    `number` counts the releases of the data set from 1; `id` identifies the release in the ledger. `rows` is the number
+    of rows written, set when the release is done. `output` is a file name without its folder.
     """
 
+    id: int
     number: int
     dataset: str
     epsilon: float
@@ -86,36 +97,76 @@ class Record:
     delta: float = 0.0
 
 
-def overspent(dataset: Dataset, epsilon: float) -> BudgetError:
-    """The error for a release that requests more ε than is left."""
-    left = dataset.left or 0.0
-    command = f"raise its budget, if those whom it protects agree: dipriv ledger budget {dataset.name!r} EPSILON"
-    if left < MIN_EPSILON:
+@dataclass(frozen=True)
+class Reservation:
+    """A release that is reserved: `id` identifies it in the ledger, `number` counts those of its data set from 1."""
+
+    id: int
+    number: int
+
+
+def overspent(dataset: Dataset, epsilon: float, option: str = "") -> BudgetError:
+    """The error for a release that requests more ε than is left; `option` names the ledger in a command."""
+    command = (
+        f"raise its budget, if those whom it protects agree: dipriv ledger budget {quote(dataset.name)} EPSILON{option}"
+    )
+    whose = f"the {'default ' if dataset.budget_is_default else ''}budget ε = {dataset.budget!r} of data set"
+    if dataset.left < MIN_EPSILON:
         return BudgetError(
-            f"the release asks for ε = {epsilon!r}, but nothing is left of the budget ε = {dataset.budget!r} of data "
-            f"set {dataset.name!r}.",
+            f"the release asks for ε = {epsilon!r}, but nothing is left of {whose} {dataset.name!r}.",
             f"Release nothing more of this data set, or {command}.",
         )
     return BudgetError(
-        f"the release asks for ε = {epsilon!r}, but only {left!r} is left of the budget ε = {dataset.budget!r} of data "
-        f"set {dataset.name!r}.",
-        f"Ask for at most ε = {left!r}, or {command}.",
+        f"the release asks for ε = {epsilon!r}, but only {dataset.left!r} is left of {whose} {dataset.name!r}.",
+        f"Ask for at most ε = {dataset.left!r}, or {command}.",
     )
 
 
-def overspent_delta(dataset: Dataset, delta: float) -> BudgetError:
-    """The error for a release that requests more δ than is left."""
-    left, name = dataset.delta_left or 0.0, dataset.name
+def overspent_delta(dataset: Dataset, delta: float, option: str = "") -> BudgetError:
+    """The error for a release that requests more δ than is left; `option` names the ledger in a command."""
     return BudgetError(
-        f"the release asks for δ = {in_full(delta)}, but only {in_full(left)} is left of the budget "
-        f"δ = {in_full(dataset.delta_budget or 0.0)} of data set {name!r}.",
+        f"the release asks for δ = {in_full(delta)}, but only {in_full(dataset.delta_left)} is left of the budget "
+        f"δ = {in_full(dataset.delta_budget)} of data set {dataset.name!r}.",
         "Ask for less (delta=...), for pure differential privacy (delta=0), or raise the budget, if those whom it "
-        f"protects agree: dipriv ledger budget {name!r} EPSILON --delta DELTA.",
+        f"protects agree: dipriv ledger budget {quote(dataset.name)} EPSILON --delta DELTA{option}.",
     )
 
 
-def _left(budget: float | None, spent: float) -> float | None:
-    return None if budget is None else max(0.0, round_down(exact(budget) - exact(spent)))
+def check_unit(name: str, unit: PrivacyUnit, earlier: Iterable[Guarantee]) -> None:
+    """Raise BudgetError if earlier releases of a data set protect another privacy unit: their ε would not add up."""
+    for guarantee in earlier:
+        if guarantee.model is not Model.NONE and _who(guarantee.unit) != _who(unit):
+            before = guarantee.unit
+            person = before.kind is UnitKind.ROWS_OF_ONE_VALUE
+            raise BudgetError(
+                f"earlier releases of data set {name!r} protect {unit_name(before)}, and this one would protect "
+                f"{unit_name(unit)}: their ε do not add up.",
+                f"Use the unit of the earlier releases: --unit {quote(str(before.column))} (unit={before.column!r})."
+                if person
+                else "Release it as before, without a unit (--unit, unit=...).",
+            )
+
+
+def why_unbounded(guarantees: Sequence[Guarantee], has_holdout: bool) -> str | None:
+    """Why the ε and δ of these releases together do not bound what an attacker learns, in a sentence, or None."""
+    if any(guarantee.model is Model.NONE for guarantee in guarantees):
+        return "The guarantee of a release cannot be read: nothing is known of what an attacker learns."
+    if not all(guarantee.secure_randomness for guarantee in guarantees):
+        return "A seeded release is not private: nothing bounds what an attacker learns."
+    if has_holdout or any(guarantee.has_unprotected_rows for guarantee in guarantees):
+        return f"{HELD_OUT} Nothing bounds what an attacker learns about them."
+    if len({_who(guarantee.unit) for guarantee in guarantees}) > 1:
+        return "The releases protect different privacy units: their ε do not add up."
+    return None
+
+
+def _who(unit: PrivacyUnit) -> tuple[UnitKind, str | None]:
+    """Whom a unit protects; the bound on a person's rows does not matter, as ε is that of all of them."""
+    return unit.kind, unit.column
+
+
+def _left(budget: float, spent: float) -> float:
+    return max(0.0, round_down(exact(budget) - exact(spent)))
 
 
 def check_name(name: object) -> str:

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv.errors import DiprivError
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.wording import spent
 from dipriv.sources.holdout import Split
-from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
+from dipriv.sources.protocol import FingerprintRequest
 
 if TYPE_CHECKING:
-    from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+    from dipriv.ledger import DatasetState, Ledger, ReleaseRequest, Reservation
+    from dipriv.release.options import ReleaseOptions
 
 _LOCK = Lock()
 
 
-def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
-    """The ledger that an option names, if any. Databases are loaded only where there is one."""
-    if ledger is None:
+def open_ledger(options: ReleaseOptions) -> Ledger | None:
+    """The ledger that counts a release, if any: the given one, or the default one for a data set that is named.
+
+    Databases are loaded only where there is one.
+    """
+    if not options.is_counted:
         return None
     from dipriv.ledger import Ledger
 
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return options.ledger if isinstance(options.ledger, Ledger) else Ledger.open(options.ledger)
 
 
 def fingerprint_request(ledger: Ledger | None) -> FingerprintRequest | None:
-    """How a table is to be fingerprinted so that the ledger can recognize it."""
-    return None if ledger is None else FingerprintRequest(ledger.fingerprint_key(), ledger.sizes())
+    """How a table is to be fingerprinted so that the ledger can recognize it.
+
+    The key is derived from the ledger's secret one, which stays here: workers of a cluster get the derived key, which
+    must be the same for each release, or a table could not be recognized.
+    """
+    if ledger is None:
+        return None
+    return FingerprintRequest(hmac.digest(ledger.fingerprint_key(), b"cells", "sha256"), ledger.sizes())
 
 
 @dataclass
@@ -45,13 +56,15 @@ class LedgerSession:
 
     @classmethod
     def identify(
-        cls, ledger: Ledger, dataset: str | None, n_rows: int, found: TableFingerprint, suggestion: str | None
+        cls, ledger: Ledger, options: ReleaseOptions, table: TableFingerprint, suggestion: str | None
     ) -> LedgerSession:
         """The data set of a table: by name, else by its fingerprint, else a new one."""
         from dipriv.ledger import ReleaseRequest
 
-        known = ledger.preview(name=dataset, fingerprint=found.digest, suggestion=suggestion)
-        return cls(ledger, known, ReleaseRequest(known.name, found.digest, n_rows, found.prefixes))
+        is_new = options.new_dataset is not None
+        name = options.new_dataset if is_new else options.dataset
+        known = ledger.preview(name=name, table=table, suggestion=suggestion, is_new=is_new)
+        return cls(ledger, known, ReleaseRequest(known.name, table, is_new))
 
     @property
     def name(self) -> str:
@@ -69,8 +82,8 @@ class LedgerSession:
 
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
         """Spend ε and δ, before any output exists."""
-        number = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
-        return Receipt(guarantee, self.ledger, number, self.name)
+        reservation = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
+        return Receipt(guarantee, self.ledger, reservation, self.name)
 
 
 @dataclass
@@ -97,23 +110,23 @@ class Receipt:
 
     guarantee: Guarantee
     ledger: Ledger | None = field(repr=False, default=None)
-    number: int | None = None
+    reservation: Reservation | None = None
     dataset: str | None = None
     is_open: bool = True
 
     def commit(self, n_rows: int) -> None:
         """The rows are written. Only the first call counts: reading a release again is the same release."""
-        if self.is_open and self.ledger is not None and self.number is not None:
-            self.ledger.commit(self.number, n_rows)
+        if self.is_open and self.ledger is not None and self.reservation is not None:
+            self.ledger.commit(self.reservation, n_rows)
         self.is_open = False
 
     def fail(self, error: BaseException) -> None:
         """The release did not succeed; its ε stays spent, and the error says so."""
         if self.is_open:
             error.add_note(self._spent())
-            if self.ledger is not None and self.number is not None:
+            if self.ledger is not None and self.reservation is not None:
                 with suppress(DiprivError):  # a release that stays reserved is spent, too
-                    self.ledger.fail(self.number)
+                    self.ledger.fail(self.reservation)
         self.is_open = False
 
     @contextmanager
@@ -126,5 +139,7 @@ class Receipt:
             raise
 
     def _spent(self) -> str:
-        where = "" if self.number is None else f" in the ledger, as release {self.number} of data set {self.dataset!r}"
+        where = ""
+        if self.reservation is not None:
+            where = f" in the ledger, as release {self.reservation.number} of data set {self.dataset!r}"
         return f"{spent(self.guarantee.epsilon, self.guarantee.delta)}{where}: some of the output may have been seen."

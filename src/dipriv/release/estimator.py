@@ -50,7 +50,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     epsilon, delta, reference, kernel, schema, types, missing, columns, drop, keep, public, target, reference_share,
-    labels, pairs, ledger, dataset, seed : as for `dipriv.privatize`.
+    labels, pairs, ledger, dataset, new_dataset, seed : as for `dipriv.privatize`.
 
     Attributes
     ----------
@@ -89,6 +89,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         pairs: Sequence[tuple[str, str]] = (),
         ledger: Ledger | str | Path | None = None,
         dataset: str | None = None,
+        new_dataset: str | None = None,
         seed: Seed = None,
     ) -> None:
         self.epsilon = epsilon
@@ -108,6 +109,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.pairs = pairs
         self.ledger = ledger
         self.dataset = dataset
+        self.new_dataset = new_dataset
         self.seed = seed
 
     def fit(self, X: Any, y: Any = None) -> DIP:
@@ -214,7 +216,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for batch in self.mechanism_.release_batches(self._seen_by(seen, batches), self._keep, bits):
                 n_rows += batch.num_rows
                 yield batch
-            if seen.digest() == self._reference_fingerprint:
+            if seen.content() == self._reference_fingerprint:
                 raise _fitted_on(" Discard what was released.")
             receipt.commit(n_rows)
 
@@ -301,7 +303,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return ReleaseOptions(**self.get_params(deep=False))
 
     def _fingerprint(self, table: Table) -> bytes:
-        return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key)
+        return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key).content()
 
     def _next_receipt(self) -> Receipt:
         """The reservation of `fit` for the first transform; a new one for each further transform."""

@@ -68,6 +68,7 @@ class OptionTypes(TypedDict, total=False):
     pairs: Sequence[tuple[str, str]]
     ledger: Ledger | str | Path | None
     dataset: str | None
+    new_dataset: str | None
     seed: Seed
 
 
@@ -103,6 +104,7 @@ class ReleaseOptions:
     pairs: Sequence[tuple[str, str]] = ()
     ledger: Ledger | str | Path | None = field(default=None, repr=False)
     dataset: str | None = None
+    new_dataset: str | None = None
     seed: Seed = None
 
     def __post_init__(self) -> None:
@@ -120,12 +122,9 @@ class ReleaseOptions:
         if self.unit is not None and self.spec.source == "groups":
             raise InputError("a unit is given with a reference per group.", "Use one of them.")
         _ = self.contribution_bound, self.kernel_spec
-        if self.dataset is not None and self.ledger is None:
-            raise InputError(
-                "dataset is given without a ledger: the release would not be counted.",
-                "Give the ledger, too (ledger=...), or leave dataset out.",
-            )
-        if self.ledger is not None and (self.split is not None or self.spec.source == "groups"):
+        if self.dataset is not None and self.new_dataset is not None:
+            raise InputError("dataset and new_dataset are both given.", "Give the one that the table belongs to.")
+        if self.is_counted and (self.split is not None or self.spec.source == "groups"):
             raise InputError(
                 "a ledger keeps the hold-out of its data sets itself.", "Leave split and references per group out."
             )
@@ -160,6 +159,11 @@ class ReleaseOptions:
             return None
         most = DEFAULT_ROWS_PER_UNIT if self.rows_per_unit is None else self.rows_per_unit
         return ContributionBound(self.unit, most)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a ledger counts the release: the given one, or the default one for a data set that is named."""
+        return not (self.ledger is None and self.dataset is None and self.new_dataset is None)
 
     @property
     def row_epsilon(self) -> float:

@@ -120,7 +120,7 @@ def prepare(
     spec, bits = options.spec, options.bits()
     names = options.privatized(source.column_names)
     declared = options.declared(names, source.column_names)
-    ledger = open_ledger(options.ledger)
+    ledger = open_ledger(options)
     announce_compilation()
     progress("reading", 0, None)
     rows = source.scan(
@@ -139,9 +139,7 @@ def prepare(
         columns = rows.columns(names)
         session = None
         if ledger is not None and rows.fingerprint is not None:
-            session = LedgerSession.identify(
-                ledger, options.dataset, rows.n_rows, rows.fingerprint, source.suggested_dataset
-            )
+            session = LedgerSession.identify(ledger, options, rows.fingerprint, source.suggested_dataset)
         uses_holdout = options.uses_holdout and not source.releases_later
         split = _split(options, session, bits) if uses_holdout else None
         selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
@@ -205,7 +203,7 @@ def _check_limits(source: RowSource[Any], options: ReleaseOptions, sample: bool)
     if source.releases_later and options.unit is not None:
         raise InputError("a unit is given where rows are released later.", "Use dipriv.privatize.")
     fitted_on_rows = options.public is None and options.spec.source in ("rows", "groups")
-    if source.releases_later and options.ledger is not None and fitted_on_rows:
+    if source.releases_later and options.is_counted and fitted_on_rows:
         raise InputError(
             "a ledger keeps the hold-out of its data sets itself.",
             "Use dipriv.privatize, which splits the table, or a private, public or known reference.",

@@ -72,6 +72,7 @@ def privatize(
     pairs: Sequence[tuple[str, str]] = (),
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
+    new_dataset: str | None = None,
     seed: Seed = None,
     progress: bool | Progress = False,
 ) -> Release[Any]:
@@ -117,6 +118,9 @@ def privatize(
     pairs : pairs of columns whose joint distribution a private reference measures first.
     ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
         against the data set's budget before anything is released, and holds out the same rows as every other release.
+        With a name alone the ledger is the default one: DIPRIV_LEDGER, or else that in your own folder for data.
+    new_dataset : a name instead of `dataset`, which affirms that the table describes other people than the data sets
+        that it resembles; the ledger records that.
     seed : leave out for the operating system's randomness; a seed is for experiments and voids the guarantee.
     progress : show a progress bar on the terminal; or a function, called with what is being done, how much of it is
         done, and how much there is (or None).
@@ -168,6 +172,7 @@ def privatize(
         pairs=pairs,
         ledger=ledger,
         dataset=dataset,
+        new_dataset=new_dataset,
         seed=seed,
     )
     options.warn()

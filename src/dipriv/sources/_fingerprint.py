@@ -1,231 +1,220 @@
-"""A keyed fingerprint of a table's content: equal tables have equal ones, however they are stored or cut into batches.
+"""A keyed fingerprint of a table's content, taken from the source's cells before any option acts on them.
 
-Without the key a fingerprint says nothing about the table: a plain hash of a small table could be found by trying all
-tables. Each column is turned into streams of bytes in one canonical form (the values; for text their lengths too; the
-positions of nulls), each stream into a keyed BLAKE2b, and these with names and types into the fingerprint.
+A cell has a keyed hash of its canonical form (`dipriv.sources._cells`), a row that of the sum of its cells' hashes. So
+equal tables have equal fingerprints, however they are stored, typed, or cut into batches or partitions, and tables
+that share columns or rows are recognized by them:
+
+* a column is the sum of its cells' hashes, in two words modulo 2^64 each: a hash of the multiset of cells;
+* a table is the sum of its rows' hashes, with the names of its columns;
+* the order of rows is the polynomial Σ f_i r^i of the rows' hashes f_i, in the same words, for a secret odd r;
+* sketches are samples of distinct rows and cells: those with the smallest hashes.
+
+Sums of parts add up, so that workers can fingerprint theirs. Without the key a fingerprint says nothing about the
+table: a plain hash of a small table could be found by trying all tables.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as pt
-from numpy.typing import NDArray
 
+from dipriv._base.jit import jit
+from dipriv._base.parallel import in_parallel
+from dipriv._base.table_fingerprint import SKETCH_SIZE, TELLING, ColumnFingerprint, TableFingerprint
 from dipriv.errors import InputError
-from dipriv.sources.protocol import FingerprintRequest, TableFingerprint
+from dipriv.sources._cells import Hashes, Words, cell_hashes, row_hashes
+from dipriv.sources.protocol import FingerprintRequest
 
-_DIGEST_BYTES = 16
 _KEY_BYTES = range(16, 65)
+_SLICE_ROWS = 1 << 15
+_LAST = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """What is derived from the key: for cells and rows two words each, for the order two odd numbers, for digests."""
+
+    cells: Words = field(repr=False)
+    rows: Words = field(repr=False)
+    multipliers: tuple[int, int] = field(repr=False)
+    digest: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, key: bytes) -> _Keys:
+        if len(key) not in _KEY_BYTES:
+            raise InputError(f"the fingerprint's key has {len(key)} bytes.", "Use a ledger's fingerprint_key().")
+        words = np.frombuffer(hmac.digest(key, b"words", "sha512")[:48], dtype="<u8").astype(np.uint64)
+        odd = [int(word) // 8 * 8 + 3 for word in words[4:]]  # 3 modulo 8: its powers repeat after 2^62 rows
+        return cls(words[:2], words[2:4], (odd[0], odd[1]), hmac.digest(key, b"digest", "sha256"))
 
 
 class Fingerprint:
     """The fingerprint of a table that comes in batches.
 
-    It depends on the key, the columns' names and types, and all cells in their order, nulls included. It does not
-    depend on how the rows are cut into batches, on slices, on what lies under a null, or on how a type is stored:
-    numbers of any type are alike, as are dates and times to the microsecond, nulls and what is not a number, texts and
-    texts in a dictionary. The types of a table without rows do not count. Lists, structs and other nested cells are
-    hashed one by one in Python, slowly.
+    It does not depend on how the rows are cut into batches, on slices, on what lies under a null, or on how cells are
+    stored: the text `31`, the integer and the float are alike, as are a date and its text, text and a dictionary, null,
+    NaN and an empty text. Lists, structs and other nested cells are hashed one by one in Python, slowly.
 
     >>> table = pa.table({"age": [31, None, 47], "name": ["Ann", "Bo", "Cy"]})
-    >>> def digest(batches):
-    ...     fingerprint = Fingerprint(bytes(32), table.column_names)
-    ...     for batch in batches:
-    ...         fingerprint.update(batch)
-    ...     return fingerprint.digest()
-    >>> digest(table.to_batches(max_chunksize=1)) == digest(table.to_batches())
+    >>> typed, text = Fingerprint(bytes(32), table.column_names), Fingerprint(bytes(32), table.column_names)
+    >>> typed.update(table.to_batches()[0])
+    >>> text.update(pa.record_batch({"age": ["31", "NA", "47.0"], "name": ["Ann", "Bo", "Cy"]}))
+    >>> typed.result() == text.result()
     True
     """
 
     def __init__(self, key: bytes, names: Sequence[str]) -> None:
-        if len(key) not in _KEY_BYTES:
-            raise InputError(f"the fingerprint's key has {len(key)} bytes.", "Use a ledger's fingerprint_key().")
-        self._key = key
-        self._columns = [_Column(key, name) for name in names]
-        self._rows = 0
+        self._keys, self.names, self.rows = _Keys.of(key), tuple(names), 0
+        self._columns = np.zeros((len(self.names), 2), np.uint64)
+        self._table, self._order = np.zeros(2, np.uint64), np.zeros(2, np.uint64)
+        self._sketches = np.full((len(self.names) + 1, SKETCH_SIZE), _LAST)  # the last is of the rows
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the next rows."""
-        names = [column.name for column in self._columns]
-        if batch.schema.names != names:
+        if tuple(batch.schema.names) != self.names:
             raise InputError(
-                f"a batch has {batch.num_columns} columns that are not the table's {len(names)} in their order.",
+                f"a batch has {batch.num_columns} columns that are not the table's {len(self.names)} in their order.",
                 "Give batches of one table.",
             )
-        if batch.num_rows:
-            for column, array in zip(self._columns, batch.columns, strict=True):
-                column.update(array, self._rows)
-            self._rows += batch.num_rows
+        for start in range(0, batch.num_rows, _SLICE_ROWS):
+            self._update(batch.slice(start, _SLICE_ROWS))
 
-    def digest(self) -> bytes:
-        """16 bytes for all rows so far."""
-        facts = json.dumps([self._rows, [column.facts() for column in self._columns]])
-        return _hash(self._key, "table", facts.encode()).digest()
+    def _update(self, some: pa.RecordBatch) -> None:
+        sums = Hashes(*(np.zeros(some.num_rows, np.uint64) for _ in range(2)))
+
+        def of_column(place: int) -> Hashes:
+            found = cell_hashes(some.column(place), self._keys.cells)
+            _keep_smallest(found.high, self._sketches[place])
+            return found
+
+        for place, found in enumerate(in_parallel(of_column, range(len(self.names)))):
+            self._columns[place] += _sums(found)
+            for lane in range(2):
+                np.add(sums[lane], found[lane], out=sums[lane])
+        rows = row_hashes(sums, self._keys.rows)
+        _keep_smallest(rows.high, self._sketches[-1])
+        self._table += _sums(rows)
+        pairs = zip(rows, map(np.uint64, self._keys.multipliers), strict=True)
+        self._order += self._shift() * np.array([_polynomial(*pair) for pair in pairs], np.uint64)
+        self.rows += some.num_rows
+
+    def append(self, later: Fingerprint) -> None:
+        """Add rows that were fingerprinted by themselves, with the same key and columns."""
+        self._columns += later._columns
+        self._table += later._table
+        self._order += self._shift() * later._order
+        for own, other in zip(self._sketches, later._sketches, strict=True):
+            _keep_smallest(other, own)
+        self.rows += later.rows
+
+    def _shift(self) -> Words:
+        """r^i for the next row."""
+        return np.array([pow(multiplier, self.rows, 1 << 64) for multiplier in self._keys.multipliers], np.uint64)
+
+    def to_bytes(self) -> bytes:
+        """The sums so far, to be sent to where they are added up."""
+        parts = (np.array([self.rows], np.uint64), self._table, self._order, self._columns, self._sketches)
+        return b"".join(part.astype("<u8").tobytes() for part in parts)
+
+    @classmethod
+    def from_bytes(cls, key: bytes, names: Sequence[str], data: bytes) -> Fingerprint:
+        """The fingerprint that `to_bytes` was called on."""
+        found, words = cls(key, names), np.frombuffer(data, dtype="<u8").astype(np.uint64)
+        ends = np.cumsum([1, 2, 2, found._columns.size])
+        rows, table, order, columns, sketches = np.split(words, ends)
+        found.rows, found._table, found._order = int(rows[0]), table, order
+        found._columns, found._sketches = columns.reshape(-1, 2), sketches.reshape(-1, SKETCH_SIZE)
+        return found
+
+    def order(self) -> bytes:
+        """16 bytes for all rows so far, in their order."""
+        return self._order.astype("<u8").tobytes()
+
+    def content(self) -> bytes:
+        """16 bytes for the names of the columns and all rows so far, in any order."""
+        facts = json.dumps([self.rows, self.names, self._table.tolist()]).encode()
+        return hashlib.blake2b(facts, key=self._keys.digest, digest_size=16).digest()
+
+    def result(self, prefixes: frozenset[bytes] = frozenset(), *, is_ordered: bool = True) -> TableFingerprint:
+        """The fingerprint of all rows so far."""
+        if not self.rows:
+            raise InputError("the table has no rows.", "Give a table with at least one row.")
+        columns = tuple(map(self._column, self._columns, self._sketches[:-1]))
+        order, content = self.order(), self.content()
+        return TableFingerprint(self.rows, content, order, is_ordered, columns, _packed(self._sketches[-1]), prefixes)
+
+    def _column(self, sums: Words, sketch: Words) -> ColumnFingerprint:
+        size = int((sketch < _LAST).sum())
+        n_distinct = size if size < SKETCH_SIZE else min(self.rows, round((size - 1) * 2.0**64 / float(sketch[-1])))
+        mostly_distinct = n_distinct >= max(TELLING, self.rows / 2)
+        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, _packed(sketch) if mostly_distinct else b"")
 
 
-def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> bytes:
+def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> Fingerprint:
     """The fingerprint of a table that is one batch."""
     fingerprint = Fingerprint(key, batch.schema.names)
     fingerprint.update(batch)
-    return fingerprint.digest()
+    return fingerprint
 
 
 class PrefixFingerprints:
     """The fingerprint of a table that comes in batches, and of its beginnings of given numbers of rows."""
 
-    def __init__(self, request: FingerprintRequest) -> None:
-        self._request = request
-        self._fingerprint: Fingerprint | None = None
-        self._rows = 0
+    def __init__(self, request: FingerprintRequest, names: Sequence[str]) -> None:
+        self._sizes = request.prefix_sizes
+        self._fingerprint = Fingerprint(request.key, names)
         self._met: set[bytes] = set()
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the next rows."""
-        if self._fingerprint is None:
-            self._fingerprint = Fingerprint(self._request.key, batch.schema.names)
-        sizes = self._request.prefix_sizes
-        for end in sorted(end for end in sizes if self._rows < end <= self._rows + batch.num_rows):
-            self._fingerprint.update(batch.slice(0, end - self._rows))
-            self._met.add(self._fingerprint.digest())
-            batch, self._rows = batch.slice(end - self._rows), end
-        self._fingerprint.update(batch)
-        self._rows += batch.num_rows
+        rows, found = self._fingerprint.rows, self._fingerprint
+        for end in sorted(end for end in self._sizes if rows < end <= rows + batch.num_rows):
+            found.update(batch.slice(0, end - found.rows))
+            self._met.add(found.order())
+            batch = batch.slice(end - rows)
+            rows = end
+        found.update(batch)
 
     def result(self) -> TableFingerprint:
         """The fingerprints of all rows so far."""
-        if self._fingerprint is None:
-            raise InputError("the table has no rows.", "Give a table with at least one row.")
-        return TableFingerprint(self._fingerprint.digest(), frozenset(self._met))
+        return self._fingerprint.result(frozenset(self._met))
 
 
-class _Column:
-    """The streams of one column."""
-
-    def __init__(self, key: bytes, name: str) -> None:
-        self.name = name
-        self._family: str | None = None
-        self._values, self._lengths, self._nulls = (_hash(key, use) for use in ("values", "lengths", "nulls"))
-
-    def facts(self) -> list[Any]:
-        streams = (self._values, self._lengths, self._nulls)
-        return [self.name, self._family, *(stream.hexdigest() for stream in streams)]
-
-    def update(self, array: pa.Array, first: int) -> None:
-        """Add cells, the first of which is in row `first`."""
-        array = _plain(array)
-        family = _family(array.type)
-        if self._family not in (None, family):
-            raise InputError(
-                f"column {self.name!r} changes its type between batches.", "Give batches of one table, of one type."
-            )
-        self._family = family
-        values = None if family in ("text", "binary", "nested", "nothing") else _fixed_width(array)
-        if (missing := _missing(array)) is not None:
-            self._nulls.update((first + np.flatnonzero(missing)).astype("<i8").data)
-            values = None if values is None else np.where(missing, 0, values)
-        if values is not None:
-            self._values.update(values.data)
-        elif family != "nothing":
-            lengths, content = _pieces(array)
-            self._lengths.update(lengths.data)
-            self._values.update(content.data)
+def _packed(sketch: Words) -> bytes:
+    return sketch[sketch < _LAST].astype("<u8").tobytes()
 
 
-def _hash(key: bytes, use: str, data: bytes = b"") -> hashlib.blake2b:
-    return hashlib.blake2b(data, key=key, digest_size=_DIGEST_BYTES, person=f"dipriv {use}".encode())
+def _sums(hashes: Hashes) -> Words:
+    return np.array([lane.sum() for lane in hashes], np.uint64)
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    """The array without extension type and dictionary."""
-    if isinstance(array.type, pa.BaseExtensionType):
-        return _plain(array.storage)
-    if pt.is_dictionary(array.type):
-        labels = _plain(array.dictionary)
-        return (labels.cast(pa.large_string()) if _is_text(labels.type) else labels).take(array.indices)
-    if pt.is_run_end_encoded(array.type):
-        return _plain(pc.run_end_decode(array))
-    return array
+@jit
+def _polynomial(values: Words, multiplier: np.uint64) -> np.uint64:
+    total, power = np.uint64(0), np.uint64(1)
+    for i in range(len(values)):
+        total += values[i] * power
+        power *= multiplier
+    return total
 
 
-def _family(arrow_type: pa.DataType) -> str:
-    """What types have in common that may hold the same cells."""
-    if pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type):
-        return "number"
-    if pt.is_boolean(arrow_type):
-        return "boolean"
-    if _is_text(arrow_type):
-        return "text"
-    if _is_binary(arrow_type):
-        return "binary"
-    if pt.is_date(arrow_type) or pt.is_timestamp(arrow_type):
-        return "time"
-    if pt.is_time(arrow_type) or pt.is_duration(arrow_type):
-        return "time of day" if pt.is_time(arrow_type) else "duration"
-    return "nothing" if pt.is_null(arrow_type) else "nested"
-
-
-def _missing(array: pa.Array) -> NDArray[np.bool_] | None:
-    """Which cells are null or not a number, if any: files and libraries write the one as the other."""
-    missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    return missing if missing.any() else None
-
-
-def _fixed_width(array: pa.Array) -> NDArray[np.int64]:
-    """Numbers, times and truth values, 8 bytes each: whole numbers as such, others by their bits; times in µs."""
-    kind = array.type
-    if pt.is_boolean(kind):
-        return _filled(array.cast(pa.int8())).astype("<i8")
-    if pt.is_temporal(kind):
-        return _microseconds(array)
-    if pt.is_integer(kind) and not pt.is_uint64(kind):
-        return _filled(array).astype("<i8", copy=False)
-    values = _filled(array.cast(pa.float64(), safe=False) if pt.is_decimal(kind) else array)
-    with np.errstate(invalid="ignore"):
-        whole = (values == np.floor(values)) & (np.abs(values.astype("<f8")) < 2.0**63)
-        numbers = np.where(whole, values, 0).astype("<i8")
-    return numbers if whole.all() else np.where(whole, numbers, values.astype("<f8").view("<i8"))
-
-
-def _filled(array: pa.Array) -> NDArray[Any]:
-    filled = array.fill_null(0) if array.null_count else array
-    values: NDArray[Any] = filled.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _microseconds(array: pa.Array) -> NDArray[np.int64]:
-    kind = array.type
-    if pt.is_date(kind):
-        return _filled(array.cast(pa.date32(), safe=False).cast(pa.int32())).astype("<i8") * 86_400_000_000
-    ticks = _filled(array.cast(pa.int32() if pt.is_time32(kind) else pa.int64())).astype("<i8")
-    return ticks // 1000 if kind.unit == "ns" else ticks * {"s": 1_000_000, "ms": 1000, "us": 1}[kind.unit]
-
-
-def _pieces(array: pa.Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The lengths of texts, and all texts one after the other; nothing for nulls."""
-    if not (_is_text(array.type) or _is_binary(array.type)):
-        array = pa.array([None if cell is None else repr(cell) for cell in array.to_pylist()], pa.large_string())
-    if not (pt.is_large_string(array.type) or pt.is_large_binary(array.type)):
-        array = array.cast(pa.large_string() if _is_text(array.type) else pa.large_binary())
-    if array.null_count:
-        array = array.fill_null("" if pt.is_large_string(array.type) else b"")
-    _, offsets, content = array.buffers()
-    ends = np.frombuffer(offsets, dtype="<i8")[array.offset : array.offset + len(array) + 1]
-    if content is None:
-        return np.diff(ends), np.empty(0, dtype=np.uint8)
-    return np.diff(ends), np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
-
-
-def _is_text(arrow_type: pa.DataType) -> bool:
-    return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type) or pt.is_string_view(arrow_type))
-
-
-def _is_binary(arrow_type: pa.DataType) -> bool:
-    plain = pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type) or pt.is_fixed_size_binary(arrow_type)
-    return bool(plain or pt.is_binary_view(arrow_type))
+@jit
+def _keep_smallest(hashes: Words, sketch: Words) -> None:
+    """Put those of the hashes into a sorted sketch that are among the smallest distinct ones."""
+    met = np.zeros(256, np.uint64)  # the last one of each ending: repeated values are passed over at once
+    for i in range(len(hashes)):
+        found = hashes[i]
+        if found >= sketch[-1] or met[found & np.uint64(255)] == found:
+            continue
+        met[found & np.uint64(255)] = found
+        place = np.searchsorted(sketch, found)
+        if sketch[place] == found:
+            continue
+        for later in range(len(sketch) - 1, place, -1):
+            sketch[later] = sketch[later - 1]
+        sketch[place] = found

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.column_types import ask
@@ -22,7 +23,6 @@ from dipriv.sources.protocol import (
     ReleaseJob,
     RowSelection,
     Scan,
-    TableFingerprint,
 )
 
 
@@ -51,8 +51,9 @@ class TableSource:
         """Fingerprint the table, and settle the types of text."""
         fingerprint = None
         if request.fingerprint is not None:
-            seen = PrefixFingerprints(request.fingerprint)
-            seen.update(self.table.batch())
+            batch = self.table.batch()
+            seen = PrefixFingerprints(request.fingerprint, batch.schema.names)
+            seen.update(batch)
             fingerprint = seen.result()
         table, questions = settle_table(self.table, request.privatized, request.types)
         ask(questions)

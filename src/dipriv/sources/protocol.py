@@ -8,13 +8,13 @@ and passes tests/contracts/test_sources.py.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dipriv._base.arrays import Counts, Mask
 from dipriv._base.progress import Progress, no_progress
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import Column, Table
@@ -82,23 +82,10 @@ def added(sums: list[Counts], counts: list[Counts]) -> list[Counts]:
 
 @dataclass(frozen=True)
 class FingerprintRequest:
-    """A ledger's key for fingerprints, and how many rows the tables have that it knows."""
+    """A key for fingerprints that a ledger knows again, and how many rows the tables have that it knows."""
 
     key: bytes = field(repr=False)
     prefix_sizes: frozenset[int] = frozenset()
-
-    @property
-    def subkey(self) -> bytes:
-        """The key that fingerprints may be computed with on other machines: it does not reveal the ledger's own."""
-        return hmac.digest(self.key, b"dipriv: fingerprints on other machines", "sha256")
-
-
-@dataclass(frozen=True)
-class TableFingerprint:
-    """The keyed fingerprint of a table, and those of its beginnings that have as many rows as a known table."""
-
-    digest: bytes = field(repr=False)
-    prefixes: frozenset[bytes] = field(repr=False, default=frozenset())
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.column_types import ask
@@ -32,9 +33,8 @@ from dipriv.sources.protocol import (
     ReleaseJob,
     RowSelection,
     Scan,
-    TableFingerprint,
 )
-from dipriv.sources.typed import Batches, settle_columns_of_text, settle_texts
+from dipriv.sources.typed import Batches, Look, TypedBatches, no_look, settle_columns_of_text, settle_texts
 
 MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
 LIMITS = {"groups": "a reference per group needs the table in memory. Use dipriv.privatize on a dataframe."}
@@ -67,26 +67,21 @@ class StreamSource:
         """Settle the types of text; then count, digest and fingerprint the rows."""
         names, rules, progress = request.privatized, request.types, request.progress
         if self.types_are_inferred:
-            verbatim = request.passed_through
-            unused = [name for name in self.column_names if name not in request.used and request.fingerprint]
-            rows = settle_texts(self.rows, names, rules, passed_through=verbatim, unused=unused, progress=progress)
+            rows = settle_texts(self.rows, names, rules, passed_through=request.passed_through, progress=progress)
         else:
             rows = settle_columns_of_text(self.rows, names, rules, progress)
         ask(rows.questions)
         return _first_pass(rows, request)
 
 
-def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
-    """A ledger recognizes the data set by all its columns, released or not; else only those in use are read."""
-    seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint)
-    used = {*request.used}
-    every = rows.schema.names if seen is not None else [name for name in rows.schema.names if name in used]
+def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
+    """A ledger recognizes the data set by the cells of all its columns as they are read; else only those in use are."""
+    names, used = rows.schema.names, {*request.used}
+    seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint, names)
+    every = names if seen is not None else [name for name in names if name in used]
     key, digests, count = os.urandom(32), list[bytes](), 0
     running = RunningCounts()
-    for block in _blocks(rows, every):
-        if seen is not None:
-            for batch in block.to_batches():
-                seen.update(batch)
+    for block in _blocks(rows, every, no_look if seen is None else seen.update):
         table = frames.read(block.select([name for name in every if name in used]))
         digests.append(block_digest(table, request.verified, key))
         texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
@@ -95,16 +90,16 @@ def _first_pass(rows: Batches, request: Scan) -> StreamedRows:
         request.progress("reading", count, rows.n_rows)
     if not count:
         raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
-    names = tuple(name for name in rows.schema.names if name in used)
     fingerprint = None if seen is None else seen.result()
-    return StreamedRows(rows, names, request, count, fingerprint, running.total(), key, tuple(digests))
+    read = tuple(name for name in names if name in used)
+    return StreamedRows(rows, read, request, count, fingerprint, running.total(), key, tuple(digests))
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows:
     """The rows after the first pass; the content of privatized columns is verified block by block."""
 
-    batches: Batches
+    batches: TypedBatches
     names: tuple[str, ...]
     request: Scan
     n_rows: int
@@ -276,10 +271,10 @@ def _forked() -> InputError:
     )
 
 
-def _blocks(rows: Batches, names: Sequence[str]) -> Iterator[pa.Table]:
+def _blocks(rows: TypedBatches, names: Sequence[str], look: Look = no_look) -> Iterator[pa.Table]:
     """Cut by the number of all columns of the source, so that every pass has the same blocks."""
     size = max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // len(rows.schema)))
-    return cut(rows.batches(names), size)
+    return cut(rows.batches(names, look), size)
 
 
 def open_file(file: File) -> StreamSource:

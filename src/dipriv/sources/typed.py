@@ -6,9 +6,9 @@ they stay text unless their keeper says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +48,13 @@ class Batches(Protocol):
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
 
 
+Look: TypeAlias = Callable[[pa.RecordBatch], None]
+
+
+def no_look(batch: pa.RecordBatch) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, eq=False)
 class TypedBatches:
     """The same rows with some columns of text read as other types, cell by cell: what is not of the type is null."""
@@ -75,10 +82,11 @@ class TypedBatches:
     def n_rows(self) -> int | None:
         return self.rows.n_rows
 
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows of these columns, from the start."""
+    def batches(self, names: Sequence[str], look: Look = no_look) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns, from the start; `look` is called with each batch as it was read."""
         schema = pa.schema([self.schema.field(name) for name in names])
         for batch in self.rows.batches(names):
+            look(batch)
             columns = [
                 parse(array, self.types[name], self.marks) if name in self.types else array
                 for name, array in zip(names, batch.columns, strict=True)
@@ -92,15 +100,14 @@ def settle_texts(
     rules: TypeRules,
     *,
     passed_through: Sequence[str] = (),
-    unused: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> TypedBatches:
     """The rows of a CSV file, where all columns are text, with the types that all their cells settle.
 
-    Columns that pass through stay as they are written; nothing is asked about unused ones. Refuses a file without a
-    header: a name that is a cell of its column, too, is somebody's.
+    Columns that pass through stay as they are written. Refuses a file without a header: a name that is a cell of its
+    column, too, is somebody's.
     """
-    judged = [name for name in (*privatized, *unused) if is_text(rows.schema.field(name).type)]
+    judged = [name for name in privatized if is_text(rows.schema.field(name).type)]
     named = {name: 0 for name in (*privatized, *passed_through) if is_text(rows.schema.field(name).type)}
     counts = _counts(rows, judged, rules, progress, named)
     check_names_are_no_cells(rows.name, named)

@@ -28,7 +28,10 @@ NOBODY = "postgresql://user:secret@127.0.0.1:1/nothing"
 def dipriv_command(
     *arguments: object, folder: Path, text: bool = True, code: int | None = 0, **more: Any
 ) -> subprocess.CompletedProcess[Any]:
-    environment = {**os.environ, "COLUMNS": "160", "DIPRIV_LEDGER": str(folder / "default.db")} | more.pop("env", {})
+    default = folder / "default.db"
+    environment = {**os.environ, "COLUMNS": "160", "DIPRIV_LEDGER": str(default)} | more.pop("env", {})
+    if not default.exists():
+        Ledger.create(default).close()
     done = subprocess.run(
         [sys.executable, "-m", "dipriv", *map(str, arguments)],
         cwd=folder,
@@ -49,10 +52,10 @@ def table(tmp_path: Path) -> Path:
     return write(tmp_path / "people.csv")
 
 
-def write(file: Path, rows: int = 2000) -> Path:
-    rng = np.random.default_rng(1)
+def write(file: Path, rows: int = 2000, seed: int = 1) -> Path:
+    rng = np.random.default_rng(seed)
     columns = {
-        "id": np.arange(rows) + 5_000_000,
+        "id": np.arange(rows) + 5_000_000 * seed,
         "age": rng.integers(18, 90, rows),
         "income": rng.lognormal(10, 1, rows).round(2),
         "sex": np.array(["f", "m"])[rng.integers(0, 2, rows)],
@@ -83,11 +86,12 @@ def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
     assert told["guarantee"]["epsilon"] == 1.0
     assert told["rows"]["read"] == 2000
     assert told["ledger"] == {
+        "release": 1,
         "releases": 1,
         "spent": 1.0,
-        "budget": None,
+        "budget": 10.0,
         "delta_spent": told["guarantee"]["delta"],
-        "delta_budget": None,
+        "delta_budget": 1e-6,
     }
 
 
@@ -131,15 +135,29 @@ def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> None:
     where = ("--ledger", f"sqlite:///{tmp_path}/budget.db")
+    missing = dipriv_command("ledger", "budget", "people", 1.5, *where, folder=tmp_path, code=1)
+    assert "there is no ledger at" in missing.stderr
+    assert "dipriv ledger create" in missing.stderr
+    assert not (tmp_path / "budget.db").exists()
+    dipriv_command("ledger", "create", where[1], folder=tmp_path)
+    dipriv_command("ledger", "create", where[1], folder=tmp_path, code=1)
     dipriv_command("ledger", "budget", "people", 1.5, *where, folder=tmp_path)
     dipriv_command("privatize", table, "-o", "a.csv", *ASKED, "--dataset", "people", *where, folder=tmp_path)
     refused = dipriv_command("privatize", table, "-o", "b.csv", *ASKED, *where, folder=tmp_path, code=1)
     assert "0.5" in refused.stderr
+    assert f"dipriv ledger budget people EPSILON --ledger {tmp_path}/budget.db" in refused.stderr
     assert not (tmp_path / "b.csv").exists()
     assert "1.5" in dipriv_command("ledger", *where, folder=tmp_path).stdout
     shown = dipriv_command("ledger", "show", "people", *where, folder=tmp_path).stdout
     assert "a.csv" in shown
+    assert "no formal protection" in shown  # rows were held out: nothing bounds what an attacker learns
+    assert "power at most" not in shown
+    private = ("-e", "1", "--drop", "id", "--dataset", "others", *where)
+    write(tmp_path / "others.csv", rows=900, seed=2)
+    dipriv_command("privatize", "others.csv", "-o", "c.csv", *private, folder=tmp_path)
+    shown = dipriv_command("ledger", "show", "others", *where, folder=tmp_path).stdout
     assert "13.6%" in shown  # 5% times e, rounded up
+    assert "9 of 10 left, the default budget" in shown
     unknown = dipriv_command("ledger", "show", "nobody", *where, folder=tmp_path, code=1)
     assert "nobody" in unknown.stderr
 
@@ -263,12 +281,38 @@ def test_version_help_and_plain_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_process_that_is_asked_to_end_cleans_up(tmp_path: Path) -> None:
+    """SIGTERM in the middle of writing: no unfinished file stays, and the release is spent."""
+    table = write(tmp_path / "people.csv", rows=400_000)
+    Ledger.create(tmp_path / "ledger.db").close()
+    asked = ("privatize", table, "-o", tmp_path / "out.csv", *ASKED, "--ledger", tmp_path / "ledger.db", "-q")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dipriv", *map(str, asked)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not any(part.stat().st_size for part in tmp_path.glob(".out.csv.*.part")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "Terminated." in told
+    assert "are spent in the ledger, as release 1 of data set 'people'" in told
+    assert "Traceback" not in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "people.csv"]
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert [(record.state, record.epsilon) for record in ledger.records("people")] == [("failed", 1.0)]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("group", range(5))
 def test_kill_9_at_any_moment(group: int, tmp_path: Path) -> None:
     """Ten trials a group: the output is whole or absent, and whatever exists was spent before."""
     table = write(tmp_path / "people.csv", rows=120_000)
     moment = random.Random(group)
     url = f"sqlite:///{tmp_path}/ledger.db"
+    Ledger.create(url).close()
     spent = 0.0
     longest = 0.0
     for trial in range(10):

@@ -348,6 +348,7 @@ def test_wrong_weights_and_costs_are_refused_before_any_budget_is_spent(
         options: dict[str, Any] = {"reference": reference, "schema": schema, "ledger": tmp_path / "l.db"}
         dipriv.privatize(FRAME[columns], 1.0, kernel=kernel, dataset="people", seed=1, **options)
 
+    Ledger.create(tmp_path / "l.db").close()
     refused(InputError, *needles, call=lambda: release(recipe_of(what, given)))
     with Ledger.open(tmp_path / "l.db") as ledger:
         assert ledger.datasets() == []

@@ -13,9 +13,10 @@ from collections.abc import Callable
 
 from sqlalchemy import create_engine
 
-from dipriv.errors import BudgetError, DiprivError
+from dipriv.errors import BudgetError, DiprivError, LedgerError
 from dipriv.guarantee import Guarantee, ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger, ReleaseRequest
+from tests.unit.ledger.contents import content
 
 PROCESSES = 20
 EPSILON = 0.3  # five of them are the budget below, and no more
@@ -61,7 +62,7 @@ def spend_anew(url: str) -> list[object]:
 
     def task(_: int) -> object:
         with Ledger.open(url) as ledger:
-            return ledger.reserve("people", EPSILON, PROMISE)
+            return ledger.reserve("people", EPSILON, PROMISE).id
 
     return together(task)
 
@@ -70,7 +71,7 @@ def spend_forked(url: str) -> list[object]:
     """All processes use the ledger that was opened, and used, before they were forked."""
     with Ledger.open(url) as ledger:
         ledger.dataset("people")
-        return together(lambda _: ledger.reserve("people", EPSILON, PROMISE))
+        return together(lambda _: ledger.reserve("people", EPSILON, PROMISE).id)
 
 
 def enter_anew(url: str) -> list[object]:
@@ -78,22 +79,32 @@ def enter_anew(url: str) -> list[object]:
 
     def task(_: int) -> object:
         with Ledger.open(url) as ledger:
-            return ledger.reserve(ReleaseRequest("people", b"same", rows=1), EPSILON, PROMISE)
+            return ledger.reserve(ReleaseRequest("people", content(b"same")), EPSILON, PROMISE).id
 
     return together(task)
 
 
+def opened(url: str) -> Ledger:
+    """The ledger, made by the process that comes first."""
+    try:
+        return Ledger.create(url)
+    except LedgerError:
+        return Ledger.open(url)
+
+
 def register(url: str) -> list[object]:
-    """Each process makes the ledger and releases two tables that have no name: one that all have, and one of its own.
+    """Each process opens the ledger, made by the first of them, and releases two tables that have no name.
+
+    One is a table that all have, the other one of its own.
 
     The first is in a file of one of two names, the others are in files of one name. Each process would hold out another
     share; whoever is refused asks once more.
     """
     from dipriv.release.accounting import LedgerSession
 
-    def enter(ledger: Ledger, content: bytes, suggestion: str, share: float) -> LedgerSession:
-        known = ledger.preview(name=None, fingerprint=content, suggestion=suggestion)
-        session = LedgerSession(ledger, known, ReleaseRequest(known.name, content, rows=1))
+    def enter(ledger: Ledger, word: bytes, suggestion: str, share: float) -> LedgerSession:
+        known = ledger.preview(name=None, table=content(word), suggestion=suggestion)
+        session = LedgerSession(ledger, known, ReleaseRequest(known.name, content(word)))
         session.split(None, None, default=share)
         ledger.reserve(session.request, EPSILON, PROMISE)
         return session
@@ -101,7 +112,7 @@ def register(url: str) -> list[object]:
     def task(number: int) -> object:
         same, own = (b"same", f"people{number % 2}"), (b"own %d" % number, "other")
         share = (number + 1) / 32
-        with Ledger.open(url) as ledger:
+        with opened(url) as ledger:
             try:
                 entered = enter(ledger, *same, share)
             except DiprivError:
@@ -127,20 +138,38 @@ def enter_after_one_look(url: str) -> list[object]:
     from dipriv.release.accounting import LedgerSession
 
     with Ledger.open(url) as ledger:
-        known = ledger.preview(name="people", fingerprint=b"same", suggestion=None)
+        known = ledger.preview(name="people", table=content(b"same"), suggestion=None)
 
         def task(_: int) -> object:
-            session = LedgerSession(ledger, known, ReleaseRequest("people", b"same", rows=1))
+            session = LedgerSession(ledger, known, ReleaseRequest("people", content(b"same")))
             session.split(None, None, default=SHARE)
-            return ledger.reserve(session.request, EPSILON, PROMISE)
+            return ledger.reserve(session.request, EPSILON, PROMISE).id
 
         return together(task)
+
+
+def spend_until_stopped(url: str) -> None:
+    """One client: reserves and commits until the file `stop` beside it exists, and writes down what it was told."""
+    folder, number = os.environ["RACERS_FOLDER"], os.getpid()
+    request = ReleaseRequest("people", content(b"same"))
+    with open(f"{folder}/{number}.log", "ab", buffering=0) as log, Ledger.open(url) as ledger:
+        while not os.path.exists(f"{folder}/stop"):
+            try:
+                release = ledger.reserve(request, EPSILON, PROMISE)
+                log.write(b"reserved %d\n" % release.id)
+                ledger.commit(release, rows=number)
+                log.write(b"done %d\n" % release.id)
+            except BudgetError:
+                log.write(b"refused 0\n")
+                return
+            except LedgerError:  # the database is being restarted
+                time.sleep(0.05)
 
 
 def enter_and_wait(url: str) -> None:
     """One process that enters a table and then does not go on."""
     with Ledger.open(url) as ledger:
-        print(ledger.reserve(held_out("people"), EPSILON, PROMISE), flush=True)
+        print(ledger.reserve(held_out("people"), EPSILON, PROMISE).id, flush=True)
         time.sleep(600)
 
 
@@ -148,12 +177,12 @@ def enter_on_and_on(url: str) -> None:
     """One process that enters new tables without end and tells each number once it has it."""
     with Ledger.open(url) as ledger:
         while True:
-            os.write(1, b"%d\n" % ledger.reserve(held_out(os.urandom(8).hex()), EPSILON, PROMISE))
+            os.write(1, b"%d\n" % ledger.reserve(held_out(os.urandom(8).hex()), EPSILON, PROMISE).id)
 
 
 def held_out(name: str) -> ReleaseRequest:
     """The first release of a table, whose content is its name, with a hold-out."""
-    return ReleaseRequest(name, name.encode(), rows=1, holdout=SHARE, split_key=KEY)
+    return ReleaseRequest(name, content(name.encode()), holdout=SHARE, split_key=KEY)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ def test_rows_that_a_reference_is_learned_from_apart_have_the_same_delta() -> No
 def test_the_sidecar_and_the_ledger_have_it(tmp_path: Path) -> None:
     PAY.to_csv(tmp_path / "in.csv", index=False)
     options: dict[str, Any] = {"ledger": tmp_path / "ledger.db", "dataset": "people", "reference": NEEDED}
+    dipriv.Ledger.create(tmp_path / "ledger.db").close()
     dipriv.privatize_file(tmp_path / "in.csv", tmp_path / "out.csv", 0.5, **options)
     plain = json.loads((tmp_path / "out.csv.dipriv.json").read_text(encoding="utf-8"))
     assert plain["guarantee"]["delta"] == plain["guarantee"]["reference"]["delta"] == 1e-9
@@ -144,7 +145,7 @@ def test_the_sidecar_and_the_ledger_have_it(tmp_path: Path) -> None:
 
 
 def test_each_further_transform_adds_no_delta(tmp_path: Path) -> None:
-    with dipriv.Ledger.open(tmp_path / "ledger.db") as ledger:
+    with dipriv.Ledger.create(tmp_path / "ledger.db") as ledger:
         dip = dipriv.DIP(1.0, reference=NEEDED, delta=1e-8, ledger=ledger, dataset="people").fit(PAY)
         assert dip.guarantee_.delta == 1e-8
         assert dip.local_guarantee_.delta == 0.0

@@ -45,6 +45,7 @@ def test_parameters_are_stored_untouched_and_cloned() -> None:
         "pairs": (),
         "ledger": None,
         "dataset": None,
+        "new_dataset": None,
         "seed": 3,
     }
     dip = DIP(**parameters)  # type: ignore[arg-type]

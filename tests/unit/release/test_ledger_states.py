@@ -29,7 +29,7 @@ LAW = Known({"age": stats.norm(50, 20), "pay": stats.norm()})
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "ledger.db") as opened:
+    with Ledger.create(tmp_path / "ledger.db") as opened:
         yield opened
 
 

@@ -26,7 +26,11 @@ LAW = Known({"pay": stats.norm(), "age": stats.norm(40, 9)})
 # (what is refused, a needle of the message, the same call with the option that gives it an effect, or without it)
 Pair = tuple[dict[str, Any], str, dict[str, Any]]
 REVIEWED: dict[str, Pair] = {
-    "dataset without a ledger": ({"dataset": "people"}, "would not be counted", {"dataset": "people", "ledger": ...}),
+    "dataset and new_dataset": (
+        {"dataset": "a", "new_dataset": "b", "ledger": ...},
+        "dataset and new_dataset are both given",
+        {"dataset": "a", "ledger": ...},
+    ),
     "public and holdout": ({"public": PUBLIC, "holdout": 0.3}, "nothing is held out", {"public": PUBLIC}),
     "public and private": (
         {"public": PUBLIC, "reference": "private"},
@@ -144,7 +148,7 @@ def test_options_without_effect_are_refused(
     idle: dict[str, Any], needle: str, valid: dict[str, Any], tmp_path: Path
 ) -> None:
     refused(InputError, needle, call=lambda: dipriv.privatize(FRAME, 1.0, **given(idle, tmp_path)))
-    assert list(tmp_path.iterdir()) == []  # refused before a ledger is made
+    dipriv.Ledger.create(tmp_path / "ledger.db").close()  # the refusal came before the ledger was looked for
     release = dipriv.privatize(FRAME, 1.0, **given(valid, tmp_path))  # control
     assert 0 < release.n_rows <= ROWS
 
@@ -153,12 +157,12 @@ def test_options_without_effect_are_refused(
 def test_files_and_the_estimator_refuse_them_too(idle: dict[str, Any], tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "in.csv", index=False)
     with pytest.raises(InputError):
-        dipriv.privatize_file(tmp_path / "in.csv", tmp_path / "out.csv", 1.0, **idle)
+        dipriv.privatize_file(tmp_path / "in.csv", tmp_path / "out.csv", 1.0, **given(idle, tmp_path))
     assert [found.name for found in tmp_path.iterdir()] == ["in.csv"]
     dipriv.privatize_file(tmp_path / "in.csv", tmp_path / "out.csv", 1.0)  # control
     if {*idle} <= {*dipriv.DIP().get_params()}:
         with pytest.raises(InputError):
-            dipriv.DIP(1.0, **idle).fit(FRAME)
+            dipriv.DIP(1.0, **given(idle, tmp_path)).fit(FRAME)
 
 
 def test_a_schema_may_describe_columns_that_are_kept_or_dropped() -> None:

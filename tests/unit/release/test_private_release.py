@@ -263,7 +263,7 @@ def test_rows_of_a_person_share_epsilon(options: dict[str, Any], seen: Seen) -> 
 
 
 def test_the_ledger_is_charged_once(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         dipriv.privatize(people(), 0.75, ledger=ledger, dataset="people")
         assert ledger.dataset("people").spent == 0.75
         assert [record.state for record in ledger.records("people")] == ["done"]
@@ -278,7 +278,7 @@ def test_the_ledger_is_charged_once(tmp_path: Path) -> None:
 
 
 def test_epsilon_is_spent_before_anything_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
 
         def fails(*_: object) -> LearnedNetwork:
             assert ledger.dataset("people").spent == 1
@@ -298,7 +298,7 @@ def test_epsilon_is_spent_before_anything_is_learned(tmp_path: Path, monkeypatch
 
 
 def test_what_the_budget_refuses_is_not_learned(tmp_path: Path, seen: Seen) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         ledger.set_budget("people", 0.5)
         with pytest.raises(BudgetError):
             dipriv.privatize(people(), 1.0, ledger=ledger, dataset="people")

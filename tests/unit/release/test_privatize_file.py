@@ -31,6 +31,7 @@ from dipriv.errors import (
 from dipriv.guarantee import Assumption, AssumptionKind, PrivacyUnit, ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger
 from dipriv.release.accounting import LedgerSession, fingerprint_request
+from dipriv.release.options import ReleaseOptions
 from dipriv.release.result import Release
 from dipriv.sources import open_source, stream
 from dipriv.sources.contribution_bound import ContributionBound
@@ -122,7 +123,7 @@ def test_sampled_rows_match(tmp_path: Path) -> None:
 
 
 def test_a_ledger_counts_and_holds_out_the_same_rows_for_ever(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         ledger.set_budget("in", 2.5)
         first = run(tmp_path, people(), ledger=ledger, dataset="in")
         rows = pq.read_table(tmp_path / "out.parquet")["row"]
@@ -151,7 +152,7 @@ def test_rows_that_moved_are_not_released(change: str, tmp_path: Path) -> None:
         "one cell": lambda table: pa.concat_tables([people(9, seed=8).slice(0, 1), table.slice(1)]),
         "one column less": lambda table: table.drop_columns(["income"]),
     }[change](people())
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         run(tmp_path, people(), ledger=ledger, dataset="in")
         refused(
             DisclosureError,
@@ -160,12 +161,13 @@ def test_rows_that_moved_are_not_released(change: str, tmp_path: Path) -> None:
             call=lambda: run(tmp_path, changed, "changed.parquet", "other.parquet", ledger=ledger, dataset="in"),
         )
         assert ledger.dataset("in").spent == 1
-        done = run(tmp_path, changed, "changed.parquet", "other.parquet", ledger=ledger, dataset="another")
-        assert done.dataset == "another"
+        other = partial(run, tmp_path, changed, "changed.parquet", "other.parquet", ledger=ledger)
+        refused(BudgetError, "data set 'in'", "--new-dataset", call=lambda: other(dataset="another"))
+        assert other(new_dataset="another").dataset == "another"
 
 
 def test_rows_held_out_by_person_may_move(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         asked: dict[str, Any] = {"ledger": ledger, "dataset": "in", "unit": "person", "drop": ()}
         run(tmp_path, people(), **asked)
         before = set(pq.read_table(tmp_path / "out.parquet")["row"].to_pylist())
@@ -190,12 +192,12 @@ def test_a_key_is_the_same_person_in_any_type(tmp_path: Path) -> None:
 def test_no_row_is_held_out_and_released(tmp_path: Path) -> None:
     public = people(seed=5).drop_columns(["person", "row"])
     everybody: dict[str, Any] = {"reference": None, "public": public}
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         run(tmp_path, people(), ledger=ledger, dataset="in")
         for asked in (everybody, {"unit": "person", "drop": ()}, {"holdout": 0.5}):
             call = partial(run, tmp_path, people(), out="b.parquet", ledger=ledger, **asked)
             refused(DisclosureError, "data set 'in'", call=call)
-        run(tmp_path, people(seed=2), "two.parquet", ledger=ledger, dataset="two", **everybody)
+        run(tmp_path, people(seed=2), "two.parquet", ledger=ledger, new_dataset="two", **everybody)
         call = partial(run, tmp_path, people(seed=2), "two.parquet", "c.parquet", ledger=ledger)
         refused(DisclosureError, "held out none", call=call)
         assert (ledger.dataset("in").releases, ledger.dataset("two").releases) == (1, 1)
@@ -208,7 +210,7 @@ def test_no_row_is_held_out_and_released(tmp_path: Path) -> None:
 
 
 def test_a_mistake_registers_nothing(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         for wrong in ({"unit": "persn"}, {"holdout": 0.9999, "drop": ()}, {"keep": ("nobody",)}):
             with pytest.raises(InputError):
                 run(tmp_path, people(9), "few.parquet", ledger=ledger, dataset="typo", **wrong)
@@ -225,7 +227,7 @@ def test_a_table_is_known_in_any_format(extension: str, tmp_path: Path) -> None:
             "when": pa.array([0, 86_400, 10**9] * 200, pa.timestamp("us")),
         }
     )
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         run(tmp_path, odd, ledger=ledger, dataset="odd", keep=(), drop=())
         run(tmp_path, odd, f"odd.{extension}", f"o.{extension}", ledger=ledger, keep=(), drop=())
         dipriv.privatize(odd.to_pandas(), 1.0, reference="holdout", ledger=ledger)
@@ -236,12 +238,13 @@ def test_a_table_is_known_in_any_format(extension: str, tmp_path: Path) -> None:
 
 def test_two_first_releases_at_once_do_not_mix(tmp_path: Path) -> None:
     """Both look before either enters: the second to enter is refused."""
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         sessions = []
         for table in (people(), people().sort_by("age")):
             found = open_source(table).scan(Scan(("age",), fingerprint=fingerprint_request(ledger))).fingerprint
             assert found is not None
-            sessions.append(LedgerSession.identify(ledger, "in", table.num_rows, found, None))
+            options = ReleaseOptions(1.0, ledger=ledger, dataset="in")
+            sessions.append(LedgerSession.identify(ledger, options, found, None))
             sessions[-1].split(None, None, 0.25)
         guarantee = dipriv.Guarantee(1.0, "", ReferenceFacts(ReferenceSource.NONE))
         sessions[0].reserve(guarantee).commit(1)
@@ -265,7 +268,7 @@ def test_a_replaced_output_never_has_the_guarantee_of_another(tmp_path: Path, mo
 
 def test_infinite_numbers_in_the_hold_out_cost_nothing(tmp_path: Path) -> None:
     table = pa.table({"a": np.where(np.arange(501) % 2, np.arange(501.0), np.inf)})
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         call = partial(run, tmp_path, table, ledger=ledger, dataset="inf", keep=(), drop=())
         refused(InputError, "'a' holds infinite values", call=call)
         assert ledger.datasets() == []
@@ -275,7 +278,7 @@ def test_infinite_numbers_in_the_hold_out_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_a_refused_release_writes_nothing(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         ledger.set_budget("in", 0.5)
         with pytest.raises(BudgetError):
             run(tmp_path, people(), ledger=ledger, dataset="in")
@@ -290,7 +293,7 @@ def test_a_failure_while_writing_stays_spent(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(FileSink, "write", full)
     file = tmp_path / "in.parquet"
     pq.write_table(people(), file)
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         error = refused(
             StorageError, "No space left", call=partial(run, tmp_path, people(), ledger=ledger, dataset="in")
         )
@@ -306,6 +309,7 @@ def test_tables_in_memory_are_counted_too(library: str, tmp_path: Path) -> None:
     table: Any = people()
     frame = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table), "pyarrow": lambda: table}[library]()
     url = f"sqlite:///{tmp_path}/ledger.db"
+    Ledger.create(url).close()
     first = dipriv.privatize(frame, 1.0, reference="holdout", keep=["row"], ledger=url, dataset="people")
     second = dipriv.privatize(frame, 0.25, reference="holdout", keep=["row"], ledger=url)
     assert list(first.data["row"]) == list(second.data["row"])

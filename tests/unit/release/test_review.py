@@ -27,7 +27,7 @@ TABLE = pa.table(FRAME)
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger.open(tmp_path / "ledger.db")
+    return Ledger.create(tmp_path / "ledger.db")
 
 
 def test_each_transform_of_one_fit_is_counted(ledger: Ledger) -> None:

@@ -333,7 +333,7 @@ def test_bad_tables(session: Any, numbers: Any, tmp_path: Path) -> None:
 
 
 def test_a_ledger_counts_before_anything_is_used(numbers: Any, tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger = Ledger.create(tmp_path / "ledger.db")
     for times in (1, 2):
         dipriv.privatize(numbers, 0.5, reference="holdout", ledger=ledger, dataset="people")
         assert ledger.dataset("people").spent == pytest.approx(0.5 * times)

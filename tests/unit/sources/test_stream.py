@@ -351,7 +351,7 @@ def test_a_file_appears_whole_with_its_sidecar_or_not_at_all(name: str, tmp_path
 
 def test_the_ledger_knows_the_table_in_memory_and_counts_once(tmp_path: Path) -> None:
     table = people().drop_columns("kind")
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         dipriv.privatize(table, 1.0, columns=["age"], ledger=ledger, dataset="people")
         ledger.set_budget("people", 2.5)
         release = dipriv.privatize(lambda: pieces(table), 1.0, columns=["age", "pay"], ledger=ledger)
@@ -364,7 +364,7 @@ def test_the_ledger_knows_the_table_in_memory_and_counts_once(tmp_path: Path) ->
 
 def test_the_ledger_fixes_the_hold_out(tmp_path: Path) -> None:
     table = people().select(["id", "age", "pay"])
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         options: dict[str, Any] = {"reference": "holdout", "keep": ["id"], "ledger": ledger, "dataset": "people"}
         one = dipriv.privatize(table, 1.0, **options).data
         two = dipriv.privatize(lambda: pieces(table), 1.0, **options).data.to_table()
@@ -422,7 +422,7 @@ def test_infinities_are_refused_before_anything_is_spent_or_held(tmp_path: Path)
     values[1900] = np.inf
     table = pa.table({"a": values, "b": values})
     law = Known({"a": stats.norm()})
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
         for options in ({"reference": "holdout"}, {"reference": law, "columns": ["a"]}):
             refused(
                 InputError,

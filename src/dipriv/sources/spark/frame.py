@@ -21,7 +21,6 @@ one.
 
 from __future__ import annotations
 
-import hmac
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,14 +36,16 @@ import pyarrow as pa
 
 from dipriv import errors
 from dipriv._base.arrays import Counts
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
+from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, TableFingerprint
+from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -122,7 +123,8 @@ class SparkSource:
         check_workers(self.frame.sparkSession.sparkContext)
         empty = _empty(self.frame, {*request.used})
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
-        rows = SparkRows.read(used, empty, request)
+        typed = [column.name for column in empty.native.schema if not pa.types.is_null(column.type)]
+        rows = SparkRows.read(used, self.frame.select(*map(quoted, typed)), empty, request)
         request.progress("reading", rows.n_rows, rows.n_rows)
         return rows
 
@@ -150,17 +152,22 @@ class SparkRows:
     _workspace: Workspace = field(repr=False)
 
     @classmethod
-    def read(cls, frame: Any, empty: Table, request: Scan) -> SparkRows:
-        """The first pass. Packed, the rows stay on the workers' disks as blocks of bytes, for learning."""
+    def read(cls, frame: Any, every: Any, empty: Table, request: Scan) -> SparkRows:
+        """The first pass. Packed, the rows stay on the workers' disks as blocks of bytes, for learning.
+
+        `every` has all columns that Arrow has a type for: a ledger recognizes the data set by them, released or not.
+        """
         from pyspark.sql import functions
 
         packed = request.counted
-        marker = next(name for name in _names() if name not in {column.lower() for column in frame.columns})
+        taken = {column.lower() for column in (*frame.columns, *every.columns)}
+        marker = next(name for name in _names() if name not in taken)
         marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
-        some = marked.select(*map(quoted, (*request.verified, marker)))
-        key = os.urandom(32)
-        subkey = None if request.fingerprint is None else request.fingerprint.subkey
-        reading = FirstPass(marker, request.verified, key, subkey, packed)
+        some, key, fingerprint_key = marked.select(*map(quoted, (*request.verified, marker))), os.urandom(32), None
+        if request.fingerprint is not None:
+            fingerprint_key = request.fingerprint.key
+            some = every.select("*", functions.monotonically_increasing_id().alias(marker))
+        reading = FirstPass(marker, request.verified, key, fingerprint_key, packed)
         workspace = Workspace(frame.sparkSession.sparkContext)
         try:
             packs = mapped(some, reading, FirstPass.schema, workspace).rdd.map(tuple)
@@ -169,7 +176,7 @@ class SparkRows:
             with jobs(workspace.context), worker_errors():
                 found = sorted(packs.map(_without_data).collect())
             layout = Layout(marker, request.verified, key, _parts(found))
-            fingerprint = None if subkey is None else TableFingerprint(_fingerprint(found, subkey))
+            fingerprint = None if fingerprint_key is None else _fingerprint(found, fingerprint_key, every.columns)
         except BaseException:
             workspace.close()
             raise
@@ -325,13 +332,13 @@ def _parts(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
     return parts
 
 
-def _fingerprint(found: list[tuple[int, int, int, bytes, bytes]], key: bytes) -> bytes:
-    """16 bytes for all rows in their order, cut as they are."""
-    text = b""
-    for _, blocks in groupby(found, key=itemgetter(0)):
-        sizes, digests = zip(*((rows, digest) for _, _, rows, _, digest in blocks), strict=True)
-        text += b"%d:%b" % (sum(sizes), b"".join(digests))
-    return hmac.digest(key, text, "sha256")[:16]
+def _fingerprint(found: list[tuple[int, int, int, bytes, bytes]], key: bytes, names: Sequence[str]) -> TableFingerprint:
+    """The fingerprints of all tasks, added up in the order of their rows, which is Spark's and not the table's."""
+    total = Fingerprint(key, names)
+    for _, _, _, _, part in found:
+        if part:
+            total.append(Fingerprint.from_bytes(key, names, part))
+    return total.result(is_ordered=False)
 
 
 def _empty(frame: Any, used: set[str]) -> Table:

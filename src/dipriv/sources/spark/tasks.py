@@ -26,7 +26,7 @@ from dipriv._tables.value_counts import RunningCounts, ValueCounts, add_counts, 
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError, SourceChangedError
 from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
-from dipriv.sources._fingerprint import fingerprint_of
+from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Counter, ReleasesTables, added
 
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """Counts the rows of each block and digests it, and fingerprints it for a ledger. One row a block.
+    """Counts the rows of each block and digests it. One row a block; the last has the fingerprint of the task's rows.
 
     Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
     bytes some ten times as fast as its cells.
@@ -94,22 +94,31 @@ class FirstPass:
     verified: tuple[str, ...]
     key: bytes = field(repr=False)
     fingerprint_key: bytes | None = field(repr=False)
+    """A key for fingerprints that the ledger knows again, and that is used for nothing else; None without a ledger."""
     packed: bool
     schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
 
     def __call__(self, batches: Batches) -> Batches:
+        seen, row = None, None
         for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
+            if row is not None:
+                yield self._packed(*row, b"")
             some = block.select(list(self.verified))
             digest = block_digest(_as_table(some), self.verified, self.key)
-            fingerprint = b""
             if self.fingerprint_key is not None:
-                fingerprint = fingerprint_of(some.combine_chunks().to_batches()[0], self.fingerprint_key)
-            data = _to_bytes(some) if self.packed else b""
-            row = mark, place, block.num_rows, digest, fingerprint, data
-            yield pa.record_batch(
-                [pa.array([value]) for value in row],
-                names=["mark", "place", "rows", "digest", "fingerprint", "data"],
-            )
+                seen = seen or Fingerprint(self.fingerprint_key, block.column_names)
+                for batch in block.to_batches():
+                    seen.update(batch)
+            row = mark, place, block.num_rows, digest, _to_bytes(some) if self.packed else b""
+        if row is not None:
+            yield self._packed(*row, b"" if seen is None else seen.to_bytes())
+
+    def _packed(
+        self, mark: int, place: int, rows: int, digest: bytes, data: bytes, fingerprint: bytes
+    ) -> pa.RecordBatch:
+        row = mark, place, rows, digest, fingerprint, data
+        names = ["mark", "place", "rows", "digest", "fingerprint", "data"]
+        return pa.record_batch([pa.array([value]) for value in row], names=names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,234 @@
+"""Finding 3: an unchanged file had a second budget, because options, types and engines changed its fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dipriv
+from dipriv.cli import app
+from dipriv.errors import BudgetError, DisclosureError, SchemaError
+from dipriv.ledger import Ledger
+from dipriv.release.accounting import LedgerSession
+from dipriv.release.options import ReleaseOptions
+from dipriv.release.plan import prepare
+from dipriv.sources import open_source
+from tests import spark_support
+
+N = 300
+RNG = np.random.default_rng(17)
+PEOPLE = pd.DataFrame(
+    {
+        "id": np.arange(N) + 1000,
+        "who": np.arange(N) // 3,
+        "zip": [f"{code:05}" for code in RNG.integers(0, 99_999, N)],
+        "age": RNG.integers(18, 90, N),
+        "pay": RNG.lognormal(10, 1, N).round(2),
+        "height": RNG.normal(170, 10, N),
+        "visit": [f"2024-{month:02}-{day:02}" for month, day in RNG.integers(1, 13, (N, 2))],
+        "seen": [f"2024-05-0{day} 1{day}:30:00" for day in RNG.integers(1, 9, N)],
+        "smokes": RNG.choice(["true", "false"], N),
+        "city": RNG.choice(["Zürich", "Bern, BE", "n/a", ""], N),
+        "score": RNG.choice(["1", "2.5", "", "NA", "50k"], N),
+    }
+)
+"""Cells as a CSV file has them: codes with zeros in front, dates, missing marks, a number that is none."""
+IDENTIFY = LedgerSession.identify
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "keep": ((), ("id",)),
+    "drop": ((), ("zip", "score")),
+    "unit": (None, "who"),
+    "schema": (None, {"age": dipriv.Discrete(levels=tuple(range(18, 90)))}),
+    "labels": (None, "public"),
+    "target": (None, "pay"),
+    "holdout": (None, 0.3),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same table in files of each format."""
+    place = tmp_path_factory.mktemp("people")
+    PEOPLE.to_csv(place / "people.csv", index=False)
+    PEOPLE.to_csv(place / "people.tsv", index=False, sep="\t")
+    read = pacsv.read_csv(place / "people.csv")  # dates, times and truth values become types
+    assert {"date32[day]", "bool", "timestamp[s]", "double", "int64"} <= {str(kind) for kind in read.schema.types}
+    pq.write_table(read, place / "people.parquet", row_group_size=100)
+    with pa.ipc.new_file(place / "people.arrow", read.schema) as writer:
+        writer.write_table(read, max_chunksize=70)
+    return place
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "CSV": lambda place: place / "people.csv",
+    "TSV": lambda place: place / "people.tsv",
+    "Parquet": lambda place: place / "people.parquet",
+    "Arrow": lambda place: place / "people.arrow",
+    "pandas, from CSV": lambda place: pd.read_csv(place / "people.csv"),
+    "pandas, all text": lambda place: pd.read_csv(place / "people.csv", dtype=str, keep_default_na=False),
+    "pandas, with dates": lambda place: pd.read_csv(place / "people.csv", parse_dates=["visit", "seen"]),
+    "pandas, categories": lambda place: pd.read_csv(place / "people.csv").astype(
+        {"city": "category", "who": "float64"}
+    ),
+    "pandas, Arrow types": lambda place: pd.read_csv(place / "people.csv", dtype_backend="pyarrow"),
+    "polars, from CSV": lambda place: pl.read_csv(place / "people.csv"),
+    "polars, with dates": lambda place: pl.read_csv(place / "people.csv", try_parse_dates=True),
+    "polars, lazy": lambda place: pl.scan_parquet(place / "people.parquet"),
+    "pyarrow, from CSV": lambda place: pacsv.read_csv(place / "people.csv"),
+    "pyarrow, in batches": lambda place: lambda: iter(pq.read_table(place / "people.parquet").to_batches(37)),
+    "pyarrow, data set": lambda place: ds.dataset(place / "people.parquet"),
+}
+
+
+@pytest.fixture
+def ledger(folder: Path, tmp_path: Path) -> Iterator[Ledger]:
+    """One release of the CSV file is counted."""
+    with Ledger.create(tmp_path / "ledger.db") as opened:
+        dipriv.privatize_file(folder / "people.csv", tmp_path / "out.csv", 1.0, drop=("id",), ledger=opened)
+        yield opened
+
+
+def known_as(data: Any, ledger: Ledger, **options: Any) -> str:
+    """The data set that a release would be counted in; nothing is spent."""
+    source, names = open_source(data), list[str]()
+    found = {name: value for name, value in options.items() if name not in source.limits}
+
+    def identify(*arguments: Any) -> LedgerSession:
+        session = IDENTIFY(*arguments)
+        names.append(session.name)
+        return session
+
+    with patch.object(LedgerSession, "identify", identify), suppress(SchemaError):  # dates as text are no public labels
+        prepare(source, ReleaseOptions(1.0, ledger=ledger, **found)).close()
+    return names[0]
+
+
+@pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
+@pytest.mark.parametrize("name", SOURCES)
+def test_an_unchanged_table_is_the_same_data_set(name: str, folder: Path, ledger: Ledger) -> None:
+    data = SOURCES[name](folder)
+    options = [{}, *({option: values[1]} for option, values in CHOICES.items())]
+    options.append({option: values[1] for option, values in CHOICES.items()})
+    assert [known_as(data, ledger, **each) for each in options] == ["people"] * len(options)
+    for each in ({}, {"keep": ("id",)}, {"drop": ("id",)}, {"unit": "who"}):
+        with pytest.raises(BudgetError, match="already known as data set 'people'"):
+            known_as(data, ledger, dataset="again", **each)
+        with pytest.raises(BudgetError, match="already known as data set 'people'"):
+            known_as(data, ledger, new_dataset="again", **each)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
+@pytest.mark.parametrize("name", SOURCES)
+def test_it_is_the_same_under_every_combination_of_options(name: str, folder: Path, ledger: Ledger) -> None:
+    data = SOURCES[name](folder)
+    for values in product(*CHOICES.values()):
+        options = dict(zip(CHOICES, values, strict=True))
+        assert known_as(data, ledger, **options) == "people", options
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
+def test_nor_does_spark_change_it(folder: Path, ledger: Ledger, tmp_path: Path) -> None:
+    for session in spark_support.session(tmp_path):
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        read = session.read.option("header", True)
+        typed = read.option("inferSchema", True).csv(str(folder / "people.csv"))
+        frames = {
+            "text": read.csv(str(folder / "people.csv")),
+            "typed": typed,
+            "Parquet": session.read.parquet(str(folder / "people.parquet")),
+            "in seven partitions": typed.repartitionByRange(7, "id"),
+        }
+        for frame in frames.values():
+            for values in ({}, {"keep": ("id",)}, {"drop": ("zip",)}, {"target": "pay"}):
+                assert known_as(frame, ledger, **values) == "people"
+            with pytest.raises(BudgetError, match="already known as data set 'people'"):
+                known_as(frame, ledger, dataset="again")
+        with pytest.raises(BudgetError, match="10 of the 11 columns of data set 'people'"):
+            known_as(typed.drop("age"), ledger, dataset="again")
+
+
+def shuffled(column: str) -> pd.DataFrame:
+    return PEOPLE.assign(**{column: PEOPLE[column].sample(frac=1, random_state=1).to_numpy()})
+
+
+CHANGED: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
+    "sorted": (lambda: PEOPLE.sort_values("pay"), "in another order"),
+    "columns renamed": (lambda: PEOPLE.rename(columns={"age": "Alter"}), "11 of the 11 columns"),
+    "columns reordered": (lambda: PEOPLE[PEOPLE.columns[::-1]], "11 of the 11 columns"),
+    "one row more": (lambda: pd.concat([PEOPLE, PEOPLE.iloc[:1]]), "has rows of data set 'people'"),
+    "one row less": (lambda: PEOPLE.iloc[1:], "has rows of data set 'people'"),
+    "a third of the rows": (lambda: PEOPLE.iloc[::3], "has rows of data set 'people'"),
+    "one cell": (lambda: PEOPLE.assign(pay=[0, *PEOPLE["pay"][1:]]), "10 of the 11 columns"),
+    "one column less": (lambda: PEOPLE.drop(columns="age"), "10 of the 11 columns"),
+    "one column": (lambda: PEOPLE[["pay"]], "1 of the 11 columns"),
+    "one column more": (lambda: PEOPLE.assign(more=range(N)), "11 of the 11 columns"),
+    "a column in other rows": (lambda: shuffled("pay"), "11 of the 11 columns"),
+    "columns less and rows more": (
+        lambda: pd.concat([PEOPLE, PEOPLE.iloc[:40].assign(id=range(40))]).drop(columns=["age", "zip"]),
+        "most of the values",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "how"), CHANGED.values(), ids=CHANGED.keys())
+@pytest.mark.parametrize("file", [False, True], ids=["pandas", "CSV"])
+def test_a_changed_table_is_asked_about(
+    change: Callable[[], pd.DataFrame], how: str, file: bool, ledger: Ledger, tmp_path: Path
+) -> None:
+    data: Any = change()
+    if file:
+        data.to_csv(tmp_path / "renamed.csv", index=False)
+        data = tmp_path / "renamed.csv"
+    for options in ({"dataset": "again"}, {} if file else {"dataset": "other"}):
+        with pytest.raises(BudgetError) as caught:
+            known_as(data, ledger, **options)
+        assert how in str(caught.value)
+        assert "--dataset people" in caught.value.remedy
+        assert "--new-dataset NAME" in caught.value.remedy
+        assert "another name" not in caught.value.remedy
+    assert known_as(data, ledger, dataset="people") == "people"
+    assert known_as(data, ledger, new_dataset="again") == "again"
+
+
+def test_a_table_of_other_people_is_not_asked_about(ledger: Ledger) -> None:
+    """Control: the same questionnaire, other answers."""
+    rng = np.random.default_rng(18)
+    others = pd.DataFrame({"age": rng.integers(18, 90, N), "pay": rng.lognormal(10, 1, N).round(2)})
+    assert known_as(others, ledger, dataset="others") == "others"
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_commands_of_the_review(folder: Path, tmp_path: Path) -> None:
+    """`--keep` gave the file a second budget, and even exposed a quarter of rows that were promised protection."""
+    where = ("--ledger", tmp_path / "ledger.db")
+    asked = ("privatize", folder / "people.csv", "-o", tmp_path / "out.csv", "--force", "-e", 1, *where)
+    for made in (("ledger", "create", where[1]), ("ledger", "budget", "people", 1, *where), (*asked, "--drop", "id")):
+        assert run(*made).exit_code == 0
+    for name in ("again", "people"):
+        for options in (("--drop", "id"), ("--keep", "id"), ("--unit", "who", "--drop", "id")):
+            assert isinstance(run(*asked, *options, "--dataset", name).exception, BudgetError)
+    exposing = run(*asked, "--keep", "id", "--reference", "holdout", "--dataset", "people-2")
+    assert isinstance(exposing.exception, BudgetError)
+    assert isinstance(run(*asked, "--keep", "id", "--reference", "holdout").exception, DisclosureError)
+    with Ledger.open(where[1]) as opened:
+        assert [(found.name, found.spent) for found in opened.datasets()] == [("people", 1.0)]

@@ -1,0 +1,218 @@
+"""A table that resembles a data set is a question for the keeper, whose answer is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dipriv
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
+from dipriv.errors import BudgetError
+from dipriv.guarantee import PrivacyUnit, ReferenceFacts, ReferenceSource, Unprotected, UnprotectedKind
+from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+from tests.unit.ledger.contents import content, digest
+from tests.unit.refusal import refused
+
+PROMISE = dipriv.Guarantee(0.1, "laplace", ReferenceFacts(ReferenceSource.KNOWN, "known law"))
+ROWS = 1000
+
+
+def sketch(first: int, last: int) -> bytes:
+    """Of the set of these numbers; the hash of each is ten times the number."""
+    return (10 * np.arange(first, last, dtype="<u8"))[:256].tobytes()
+
+
+def every_third(first: int, last: int) -> bytes:
+    """Of a set that has a third of these numbers, and others between them."""
+    return np.array([10 * i + 5 * (i % 3 > 0) for i in range(first, last)], dtype="<u8").tobytes()
+
+
+def column(word: str, n_distinct: int = 500, values: bytes = b"") -> ColumnFingerprint:
+    return ColumnFingerprint(digest(word.encode()), n_distinct, values)
+
+
+PEOPLE = replace(
+    content(b"people", ROWS),
+    columns=(column("id", ROWS, sketch(0, 256)), column("age", 70), column("sex", 2), column("pay")),
+    row_sketch=sketch(5000, 5256),
+)
+OTHERS = replace(content(b"others", ROWS), columns=(column("sex", 2),), row_sketch=sketch(9000, 9256))
+
+
+@pytest.fixture
+def ledger(url: str) -> Any:
+    with Ledger.create(url) as opened:
+        opened.reserve(ReleaseRequest("people", PEOPLE), 0.1, PROMISE)
+        yield opened
+
+
+def look(ledger: Ledger, table: TableFingerprint, name: str | None = None, **options: Any) -> DatasetState:
+    return ledger.preview(name=name, table=table, suggestion="file", **options)
+
+
+def changed(word: str, **facts: Any) -> TableFingerprint:
+    return replace(PEOPLE, content=digest(word.encode()), order=digest(b"o" + word.encode()), **facts)
+
+
+RESEMBLING = {
+    "sorted": (replace(PEOPLE, order=bytes(16)), "has the rows of data set 'people' in another order"),
+    "renamed": (changed("renamed", row_sketch=b""), "has 4 of the 4 columns of data set 'people'"),
+    "a column less": (changed("narrow", columns=PEOPLE.columns[1:], row_sketch=b""), "has 3 of the 4 columns"),
+    "one column": (changed("age", columns=PEOPLE.columns[1:2], row_sketch=b""), "has 1 of the 4 columns"),
+    "rows more": (changed("long", columns=(), row_sketch=sketch(5000, 5256)), "about 100% of the smaller of the two"),
+    "half of the rows": (changed("half", columns=(), row_sketch=sketch(5128, 5240)), "rows of data set 'people'"),
+    "other rows and columns": (
+        changed("both", columns=(column("more", 900, sketch(100, 356)),), row_sketch=b""),
+        "has a column with most of the values of one of data set 'people'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("table", "how"), RESEMBLING.values(), ids=RESEMBLING.keys())
+def test_a_table_that_resembles_a_data_set_is_asked_about(table: TableFingerprint, how: str, ledger: Ledger) -> None:
+    for name in (None, "again"):
+        words = how, "--dataset people (dataset='people')", "--new-dataset NAME"
+        refused(BudgetError, *words, call=partial(look, ledger, table, name))
+    again = ReleaseRequest("again", table)
+    refused(BudgetError, how, call=lambda: ledger.reserve(again, 0.1, PROMISE))  # nor in the last moment
+    assert [found.name for found in ledger.datasets()] == ["people"]
+    ledger.reserve(ReleaseRequest("people", table), 0.1, PROMISE)  # the same people
+    assert look(ledger, table).name == "people"  # known from now on
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        OTHERS,
+        changed("few", columns=(column("sex", 2),), row_sketch=b""),  # a column that says nothing
+        changed("nine", columns=(), row_sketch=sketch(5000, 5009)),  # nor do so few rows
+        changed("third", columns=(), row_sketch=every_third(5000, 5256)),
+    ],
+    ids=["nothing", "a common column", "few rows", "a third of the rows"],
+)
+def test_what_resembles_no_data_set_is_new(table: TableFingerprint, ledger: Ledger) -> None:
+    assert look(ledger, table) == DatasetState("file")
+    assert look(ledger, table, "again") == DatasetState("again")
+
+
+@pytest.mark.parametrize("table", [case[0] for case in RESEMBLING.values()], ids=RESEMBLING.keys())
+def test_the_keeper_may_affirm_that_it_describes_other_people(table: TableFingerprint, ledger: Ledger) -> None:
+    assert look(ledger, table, "again", is_new=True) == DatasetState("again")
+    ledger.reserve(ReleaseRequest("again", table, is_new=True), 0.1, PROMISE)
+    assert look(ledger, table).name == "again"
+    grown = replace(table, content=digest(b"grown"), order=digest(b"grown"))
+    assert look(ledger, grown, "again").name == "again"  # it was affirmed once
+    if table.columns or table.row_sketch != PEOPLE.row_sketch:
+        refused(BudgetError, "data set ", call=lambda: look(ledger, grown))  # whose it is
+    refused(BudgetError, "data set ", call=lambda: look(ledger, grown, "third"))
+    assert {found.name: found.releases for found in ledger.datasets()} == {"again": 1, "people": 1}
+
+
+def test_the_same_content_is_never_new(ledger: Ledger) -> None:
+    for options in ({}, {"is_new": True}):
+        words = "already known as data set 'people'", "second budget", "--dataset people"
+        refused(BudgetError, *words, call=partial(look, ledger, PEOPLE, "again", **options))
+    assert look(ledger, PEOPLE).name == look(ledger, PEOPLE, "people").name == "people"
+
+
+def test_the_order_of_an_engine_is_no_fact_of_a_table_but_matters_for_positions(ledger: Ledger) -> None:
+    elsewhere = replace(PEOPLE, order=bytes(16), is_ordered=False)
+    assert look(ledger, elsewhere).name == "people"
+    held = {"holdout": 0.25, "split_key": bytes(32)}
+    ledger.reserve(ReleaseRequest("others", OTHERS, **held), 0.1, PROMISE)  # type: ignore[arg-type]
+    moved = ReleaseRequest("others", replace(OTHERS, order=bytes(16), is_ordered=False), **held)  # type: ignore[arg-type]
+    call = partial(ledger.reserve, moved, 0.1, PROMISE)
+    refused(dipriv.DisclosureError, "not the first rows", call=call)
+
+
+def old_content(ledger: Ledger, name: str, rows: int) -> None:
+    """What version 2 stored of a table."""
+    ledger.set_budget(name, 3.0)
+    with ledger._database.writing() as connection:
+        number = connection.exec_driver_sql(f"SELECT id FROM dipriv_datasets WHERE name = '{name}'").scalar()
+        value = f"'{name}-{rows}'" if connection.dialect.name == "postgresql" else f"x'{rows:04d}'"
+        connection.exec_driver_sql(f"INSERT INTO dipriv_fingerprints VALUES ({value}, {number}, {rows})")
+
+
+def test_tables_of_older_versions_are_asked_about_by_their_number_of_rows(ledger: Ledger) -> None:
+    old_content(ledger, "visits", ROWS)
+    words = "as many rows as data set 'visits'", "older version", "--dataset visits"
+    for name in (None, "again"):
+        refused(BudgetError, *words, call=partial(look, ledger, OTHERS, name))
+    by_file = partial(ledger.preview, name=None, table=content(b"x"), suggestion="visits")
+    refused(BudgetError, "'visits' is known", call=by_file)
+    assert look(ledger, replace(OTHERS, rows=ROWS + 1)).name == "file"
+    ledger.reserve(ReleaseRequest("visits", OTHERS), 0.1, PROMISE)
+    assert look(ledger, OTHERS).name == "visits"
+    assert look(ledger, changed("other", columns=(), row_sketch=b"")).name == "file"  # all of it is known now
+
+
+def test_rows_held_out_under_an_older_version_must_come_unchanged_once(ledger: Ledger) -> None:
+    old_content(ledger, "visits", ROWS)
+    with ledger._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE dipriv_datasets SET holdout = 0.25 WHERE name = 'visits'")
+    held: dict[str, Any] = {"holdout": 0.25, "split_key": ledger.split_key("visits")}
+    longer = replace(content(b"longer", ROWS + 5), prefixes=frozenset({OTHERS.order}))
+    words = f"{ROWS:,} rows", "older version", "unchanged, once"
+    call = partial(ledger.reserve, ReleaseRequest("visits", longer, **held), 0.1, PROMISE)
+    refused(dipriv.DisclosureError, *words, call=call)
+    ledger.reserve(ReleaseRequest("visits", OTHERS, **held), 0.1, PROMISE)
+    call()
+    assert ledger.dataset("visits").releases == 2
+
+
+PERSON, HOUSE = PrivacyUnit.rows_of("person", 3), PrivacyUnit.rows_of("house", 3)
+
+
+def test_units_do_not_mix(ledger: Ledger) -> None:
+    rows, person, house = (replace(PROMISE, unit=unit) for unit in (PrivacyUnit(), PERSON, HOUSE))
+    words = "protect one row", "the rows of one 'person' (at most 3)", "do not add up", "without a unit"
+    refused(BudgetError, *words, call=lambda: ledger.reserve("people", 0.1, person))
+    ledger.set_budget("visits", 1.0)
+    ledger.reserve("visits", 0.1, person)
+    ledger.reserve("visits", 0.1, replace(PROMISE, unit=replace(PERSON, max_rows=5)))  # ε is that of all rows
+    for other in (rows, house):
+        refused(BudgetError, "do not add up", "--unit person", call=partial(ledger.reserve, "visits", 0.1, other))
+    assert (ledger.dataset("visits").releases, ledger.dataset("people").releases) == (2, 1)
+    assert ledger.dataset("visits").power() is not None
+
+
+def test_no_power_is_stated_where_nothing_bounds_it(ledger: Ledger) -> None:
+    exposed = replace(PROMISE, unprotected=(Unprotected(UnprotectedKind.HOLDOUT_ROWS, 250),))
+    seeded = replace(PROMISE, secure_randomness=False)
+    kept = replace(PROMISE, unprotected=(Unprotected(UnprotectedKind.UNCHANGED_COLUMNS, columns=("id",)),))
+    for name, promise, why in (("exposed", exposed, "held out"), ("seeded", seeded, "seeded"), ("kept", kept, None)):
+        ledger.set_budget(name, 1.0)
+        ledger.reserve(name, 0.1, PROMISE)
+        assert ledger.dataset(name).power() is not None
+        ledger.reserve(name, 0.1, promise)
+        found = ledger.dataset(name)
+        assert (found.power() is None) == (why is not None)
+        assert why is None or why in str(found.unbounded)
+
+
+def test_releases_are_numbered_within_their_data_set(ledger: Ledger) -> None:
+    ledger.set_budget("visits", 1.0)
+    made = [ledger.reserve(name, 0.1, PROMISE) for name in ("visits", "people", "visits")]
+    assert [release.number for release in made] == [1, 2, 2]
+    assert len({release.id for release in made}) == 3
+    ledger.commit(made[2], rows=7)
+    assert [(record.number, record.rows) for record in ledger.records("visits")] == [(1, None), (2, 7)]
+    assert [record.id for record in ledger.records("visits")] == [made[0].id, made[2].id]
+
+
+def test_remedies_name_the_ledger(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "the ledger.db"
+    with Ledger.create(path) as opened:
+        refused(dipriv.LedgerError, f"dipriv ledger --ledger '{path}'", call=lambda: opened.dataset("people"))
+        opened.set_budget("people", 0.05)
+        words = f"dipriv ledger budget people EPSILON --ledger '{path}'"
+        refused(BudgetError, words, call=lambda: opened.reserve("people", 0.1, PROMISE))
+    monkeypatch.setenv("DIPRIV_LEDGER", str(path))
+    with Ledger.open() as opened:
+        fault = refused(BudgetError, "EPSILON.", call=lambda: opened.reserve("people", 0.1, PROMISE))
+        assert "--ledger" not in str(fault)
