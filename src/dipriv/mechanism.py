@@ -176,8 +176,9 @@ def _without_atom(codec: Codec, cells: ColumnValues) -> Mask | None:
 
 
 def _replaced(cells: ColumnValues, where: Mask, by: ColumnValues) -> ColumnValues:
-    missing = np.zeros(len(by), dtype=np.uint8) if by.missing is None else by.missing
-    return ColumnValues(np.where(where, by.values, cells.values), np.where(where, missing, cells.missing))
+    """The cells, and others where the mask is true."""
+    new, old = (np.zeros(len(some), dtype=np.uint8) if some.missing is None else some.missing for some in (by, cells))
+    return ColumnValues(np.where(where, by.values, cells.values), np.where(where, new, old))
 
 
 def encode(codecs: Sequence[Codec], columns: Sequence[ColumnValues], draws: Draws) -> FloatArray:

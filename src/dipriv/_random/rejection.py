@@ -35,7 +35,8 @@ def noisy_sum(values: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np
     Where |z| > 2^62 was returned as ±2^62, x + z and what is added here lie beyond the same end, ±2^61. Clipping z
     alone would not be post-processing: x + 2^62 tells x.
     """
-    return np.clip(values + noise, -MAX_NOISY, MAX_NOISY)
+    clipped: NDArray[np.int64] = np.clip(values + noise, -MAX_NOISY, MAX_NOISY)
+    return clipped
 
 
 def low_bits(t: int) -> int:

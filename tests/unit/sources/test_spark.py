@@ -266,10 +266,10 @@ def test_a_table_that_does_not_repeat_itself_is_refused(numbers: Any, tmp_path: 
 def test_blocks_are_those_of_the_first_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_tasks, "BLOCK_ROWS", 100)
     table = pa.table({"x": np.arange(250), "mark": np.arange(250) + (7 << 33)})
-    reading = spark_tasks.FirstPass("mark", ("x",), bytes(32), None, True, packed=True)
+    reading = spark_tasks.FirstPass("mark", ("x",), bytes(32), None, packed=True)
     packs = [tuple(row[0].as_py() for row in block.columns) for block in reading(iter(table.to_batches()))]
     part = spark_tasks.Part(1000, sum(pack[2] for pack in packs), b"".join(pack[3] for pack in packs))
-    layout = spark_tasks.Layout("mark", ("x",), bytes(32), True, {packs[0][0]: part})
+    layout = spark_tasks.Layout("mark", ("x",), bytes(32), {packs[0][0]: part})
     packed = spark_tasks.Packed(layout, None)
     assert np.concatenate([rows.array("x") for rows in packed.tables(packs)]).tolist() == list(range(250))
     other = next(iter(reading(iter(table.slice(1).to_batches()))))
@@ -455,7 +455,7 @@ def test_a_command_that_fails_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "one.parquet") == before
 
 
-_NO_LAYOUT = spark_tasks.Layout("mark", (), b"", True, {})
+_NO_LAYOUT = spark_tasks.Layout("mark", (), b"", {})
 
 
 def _rows(release: Release[Any]) -> pa.Table:
