@@ -327,7 +327,8 @@ def test_bad_tables(session: Any, numbers: Any, tmp_path: Path) -> None:
     refused(InputError, "no rows", call=lambda: dipriv.privatize(one.where("id < 0"), 1.0))
     refused(InputError, "stream", call=lambda: dipriv.privatize(session.readStream.format("rate").load(), 1.0))
     refused(InputError, "per group", call=lambda: dipriv.privatize(one, 1.0, reference=Grouped("id", 2)))
-    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger=tmp_path / "ledger.db"))
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger=ledger))
     refused(ReferenceDataError, "nulls", call=lambda: dipriv.privatize(numbers, 1.0, public=_with_nulls()))
     assert dipriv.privatize(one.where("id = 3"), 1.0).data.count() == 1
 
