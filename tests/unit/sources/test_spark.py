@@ -404,6 +404,7 @@ def test_the_command_writes_a_folder_and_a_note(session: Any, files: Path, tmp_p
     assert note["guarantee"]["epsilon"] == 2
     for csv in files.glob("*.csv"):
         csv.unlink()
+    Ledger.create(tmp_path / "ledger.db").close()
     asked = (files, "-o", out, "-e", 1, "--drop", "key", "--dataset", "people", "--ledger", tmp_path / "ledger.db")
     assert "exists" in _run(*asked, code=1)
     assert "data set 'people', release 1" in _run(*asked, "--reference", "holdout", "--force")
@@ -430,6 +431,7 @@ def test_a_command_that_fails_leaves_nothing(
     pattern = f"{files}/*.parquet".replace("[", "[[]")
     assert "no file" in _run(tmp_path / "none*", "-o", out, "-e", 1, "--no-ledger", code=1)
     ledger = tmp_path.parent / f"{tmp_path.name}.db"
+    Ledger.create(ledger).close()
     assert "dataset=" in _run(pattern, "-o", out, "-e", 1, "--ledger", ledger, code=1)
     assert "contribution bounding" in _run(pattern, "-o", out, "-e", 1, "--unit", "key", "--no-ledger", code=1)
     asked = ("-o", out, "-e", 1, "--reference", "holdout", "--no-ledger")
