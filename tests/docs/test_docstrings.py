@@ -34,7 +34,7 @@ CHECKED = {
     ),
     *(f"dipriv.Schema.{name}" for name in ("from_dict", "from_json", "from_toml", "save", "load")),
     *(f"dipriv.Split.{name}" for name in ("new", "held_out", "scores", "save", "load")),
-    *(f"dipriv.Ledger.{name}" for name in ("open", "preview", "split_key", "reserve", "commit", "fail")),
+    *(f"dipriv.Ledger.{name}" for name in ("open", "create", "preview", "split_key", "reserve", "commit", "fail")),
     *(f"dipriv.Ledger.{name}" for name in ("set_budget", "dataset", "datasets", "records", "sizes", "fingerprint_key")),
 }
 """Functions that refuse some of their arguments, or what they find."""

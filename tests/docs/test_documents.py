@@ -102,7 +102,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     commands = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         program, *arguments = shlex.split(command.replace("dipriv ", "python -m dipriv ", 1))
         assert program == "python"

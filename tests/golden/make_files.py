@@ -127,7 +127,7 @@ def make_ledger_2(path: Path) -> None:
 
 
 def make_ledger_3(path: Path) -> None:
-    """A ledger of version 3, which knows tables by their cells: default budget, hold-out, a data set that is affirmed."""
+    """A ledger of version 3, which knows tables by their cells: default budget, hold-out, an affirmed data set."""
     people, readings = (read_csv(f"{name}.csv") for name in ("people", "readings"))
     with open_ledger(path) as ledger:
         ledger.set_budget("readings", 2.0, 1e-8)

@@ -85,6 +85,7 @@ def test_the_wheel_holds_the_package_alone(wheel: Path) -> None:
 def test_the_command_runs(binaries: Path, tmp_path: Path) -> None:
     assert run(binaries / "dipriv", "--version", folder=tmp_path).stdout.startswith("dipriv 0.")
     (tmp_path / "people.csv").write_text("age,sex\n" + "20,f\n30,m\n40,m\n" * 100, encoding="utf-8")
+    run(binaries / "dipriv", "ledger", "create", folder=tmp_path)
     run(binaries / "dipriv", "privatize", "people.csv", "-o", "out.csv", "--epsilon", "1", folder=tmp_path)
     assert len((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()) == 301
     assert (tmp_path / "out.csv.dipriv.json").exists()

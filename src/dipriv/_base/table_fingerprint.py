@@ -13,7 +13,7 @@ import numpy as np
 
 SKETCH_SIZE = 256
 TELLING = 10
-"""So many distinct values a column or a table must have in common with another for that to say something."""
+"""The smallest number of distinct values in common that says something about two columns or tables."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _MARKS = (
 _HARD, _INFINITE = 20, 21
 """What `_read` gives besides kinds: a number that needs exact arithmetic, and an infinite REAL by its bits."""
 _SAMPLE = 1024
-"""If most of the first so many texts are repeated, each distinct one is hashed once."""
+"""The number of texts to look at first: if most of them are repeated, each distinct one is hashed once."""
 _DAY = 86_400_000_000
 _LOW_BITS = 29
 """The bits of a float64 beyond the 24 significant ones of a float32."""

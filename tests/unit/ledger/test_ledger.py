@@ -294,6 +294,7 @@ def test_power_is_never_too_small_and_hardly_too_large(spent: float, level: floa
         factor = Decimal(spent).exp()
         largest = min(Decimal(level) * factor, 1 - (1 - Decimal(level)) / factor)
     power = account(spent=spent).power(level)
+    assert power is not None
     assert largest <= Decimal(power) <= 1
     if spent < 700 and level > 1e-300:
         assert power <= float(largest) * (1 + 1e-14) + 1e-15 * (largest > 0.1)

@@ -287,7 +287,7 @@ def test_epsilon_is_spent_before_anything_is_learned(tmp_path: Path, monkeypatch
         monkeypatch.setattr(learning, "learn", fails)
         for call in (
             lambda: dipriv.privatize(people(), 1.0, ledger=ledger, dataset="people"),
-            lambda: run(tmp_path, pa.table(people()), ledger=ledger, dataset="files"),
+            lambda: run(tmp_path, pa.table(people()), ledger=ledger, new_dataset="files"),
         ):
             with pytest.raises((InputError, AssertionError)):
                 call()

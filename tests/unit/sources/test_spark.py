@@ -327,7 +327,8 @@ def test_bad_tables(session: Any, numbers: Any, tmp_path: Path) -> None:
     refused(InputError, "no rows", call=lambda: dipriv.privatize(one.where("id < 0"), 1.0))
     refused(InputError, "stream", call=lambda: dipriv.privatize(session.readStream.format("rate").load(), 1.0))
     refused(InputError, "per group", call=lambda: dipriv.privatize(one, 1.0, reference=Grouped("id", 2)))
-    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger=tmp_path / "ledger.db"))
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    refused(InputError, "dataset=", call=lambda: dipriv.privatize(one, 1.0, ledger=ledger))
     refused(ReferenceDataError, "nulls", call=lambda: dipriv.privatize(numbers, 1.0, public=_with_nulls()))
     assert dipriv.privatize(one.where("id = 3"), 1.0).data.count() == 1
 
@@ -403,6 +404,7 @@ def test_the_command_writes_a_folder_and_a_note(session: Any, files: Path, tmp_p
     assert note["guarantee"]["epsilon"] == 2
     for csv in files.glob("*.csv"):
         csv.unlink()
+    Ledger.create(tmp_path / "ledger.db").close()
     asked = (files, "-o", out, "-e", 1, "--drop", "key", "--dataset", "people", "--ledger", tmp_path / "ledger.db")
     assert "exists" in _run(*asked, code=1)
     assert "data set 'people', release 1" in _run(*asked, "--reference", "holdout", "--force")
@@ -429,6 +431,7 @@ def test_a_command_that_fails_leaves_nothing(
     pattern = f"{files}/*.parquet".replace("[", "[[]")
     assert "no file" in _run(tmp_path / "none*", "-o", out, "-e", 1, "--no-ledger", code=1)
     ledger = tmp_path.parent / f"{tmp_path.name}.db"
+    Ledger.create(ledger).close()
     assert "dataset=" in _run(pattern, "-o", out, "-e", 1, "--ledger", ledger, code=1)
     assert "contribution bounding" in _run(pattern, "-o", out, "-e", 1, "--unit", "key", "--no-ledger", code=1)
     asked = ("-o", out, "-e", 1, "--reference", "holdout", "--no-ledger")
