@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import dipriv
+from dipriv.auditing import recognition
 from dipriv.auditing.recognition import NOT_RECOGNIZED, audit_recognition, evasions
 from dipriv.auditing.results import Check
 from dipriv.ledger import Ledger
@@ -58,6 +61,24 @@ def test_a_ledger_that_forgets_fingerprints_is_caught(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Ledger, "fingerprint_key", lambda self: next(keys).to_bytes(32, "big"))
     found = audit_recognition(PEOPLE, 1.0, leave_out=NOT_RECOGNIZED)
     assert {check.what for check in found if check.passed} == {"a ledger lets other rows pass"}
+
+
+def test_fingerprints_that_depend_on_options_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug: the fingerprint is taken after keep, unit, drop and columns have acted."""
+    key, privatize, options = Ledger.fingerprint_key, dipriv.privatize, [""]
+
+    def with_options(offered: Any, epsilon: float, **asked: Any) -> Any:
+        options[0] = repr([asked.get(name) for name in ("keep", "unit", "drop", "columns")])
+        return privatize(offered, epsilon, **asked)
+
+    monkeypatch.setattr(recognition, "privatize", with_options)
+    monkeypatch.setattr(
+        Ledger, "fingerprint_key", lambda self: blake2b(key(self) + options[0].encode(), digest_size=32).digest()
+    )
+    found = audit_recognition(PEOPLE, 1.0, leave_out=NOT_RECOGNIZED)
+    unnoticed = {check.what for check in found if not check.passed}
+    assert unnoticed >= {f"a ledger recognizes the option {name}" for name in ("keep", "unit", "drop", "columns")}
+    assert all("the option" in what for what in unnoticed)
 
 
 def test_a_ledger_that_takes_every_table_for_the_same_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ def test_no_correlation_exceeds_what_the_noise_on_rows_allows(epsilon: float) ->
     coins = pd.DataFrame({"coin": np.arange(400) % 2})
     release = dipriv.privatize(coins, epsilon, reference=Known(stats.bernoulli(0.5)))
     limit = largest_correlation(release.guarantee)
+    assert limit is not None
     assert limit == pytest.approx(math.tanh(epsilon / 2))
     assert release.fidelity["coin"] == pytest.approx(limit, rel=1e-6)  # randomized response attains it
     assert release.fidelity["coin"] <= limit
