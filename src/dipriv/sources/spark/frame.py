@@ -61,6 +61,7 @@ from dipriv.sources.spark.tasks import (
     sums_of,
     values_of,
 )
+from dipriv.sources.spark.types import with_types
 
 MAX_HELD_ROWS = 5_000_000
 """More hold-out rows than that are not brought to the driver."""
@@ -116,7 +117,8 @@ class SparkSource:
         """
         empty = _empty(self.frame, {*request.used})
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
-        rows = SparkRows.read(used, empty, request)
+        typed = with_types(used, request, all_text=self.types_are_inferred, collected=collected, mapped=mapped)
+        rows = SparkRows.read(typed, empty if typed is used else _empty(typed, {*request.used}), request)
         request.progress("reading", rows.n_rows, rows.n_rows)
         return rows
 
