@@ -166,10 +166,10 @@ def number(letters: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
             return _DECIMAL, 0
     if end - i >= 2 and letters[i] == _ZERO and _ZERO <= letters[i + 1] <= _NINE:
         return _OTHER, 0
-    start, value = i, np.int64(0)
+    start, value = i, 0
     while i < end and _ZERO <= letters[i] <= _NINE:
         if i - start < 19:
-            value = value * 10 + np.int64(letters[i] - _ZERO)  # 19 digits may exceed 64 bits: then it is negative
+            value = value * 10 + digit(letters[i])  # 19 digits may exceed 64 bits: then it is negative
         i += 1
     digits = i - start
     if i == end:
@@ -196,11 +196,17 @@ def after_digits(letters: NDArray[np.uint8], i: int, end: int) -> int:
 
 
 @jit
+def digit(letter: int) -> int:
+    """The number that one digit writes, in 64 bits."""
+    return np.int64(letter) - _ZERO  # type: ignore[return-value]
+
+
+@jit
 def two_digits(letters: NDArray[np.uint8], i: int, end: int) -> int:
     """The number that two digits write, or -1."""
     if i + 2 > end or not (_ZERO <= letters[i] <= _NINE and _ZERO <= letters[i + 1] <= _NINE):
         return -1
-    return np.int64(letters[i] - _ZERO) * 10 + np.int64(letters[i + 1] - _ZERO)
+    return digit(letters[i]) * 10 + digit(letters[i + 1])
 
 
 @jit
@@ -224,7 +230,7 @@ def moment(letters: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
         kind, unit, stop = _MICROSECONDS, 100_000, stop + 1
         start = stop
         while stop < end and _ZERO <= letters[stop] <= _NINE:
-            micros += np.int64(letters[stop] - _ZERO) * unit
+            micros += digit(letters[stop]) * unit
             unit //= 10
             stop += 1
         if stop == start:
@@ -248,7 +254,7 @@ def clock(letters: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     """Microseconds since midnight of 9:30, 09:30 or 09:30:59, and where the text goes on; -1 if it is none of them."""
     hours = two_digits(letters, i, end)
     if hours < 0 and i < end and _ZERO <= letters[i] <= _NINE:
-        hours, i = np.int64(letters[i] - _ZERO), i - 1
+        hours, i = digit(letters[i]), i - 1
     minutes = two_digits(letters, i + 3, end)
     if not 0 <= hours <= 23 or i + 2 >= end or letters[i + 2] != _COLON or not 0 <= minutes <= 59:
         return 0, -1
@@ -284,7 +290,7 @@ def is_other_date(letters: NDArray[np.uint8], i: int, end: int) -> bool:
         letter = letters[j]
         if _ZERO <= letter <= _NINE:
             lengths[part] += 1
-            sizes[part] = sizes[part] * 10 + np.int64(letter - _ZERO)
+            sizes[part] = sizes[part] * 10 + digit(letter)
             if lengths[part] > 4:
                 return False
         elif letter in (_MINUS, _POINT, _SLASH) and part < 2 and (part == 0 or letter == sign):
@@ -294,4 +300,4 @@ def is_other_date(letters: NDArray[np.uint8], i: int, end: int) -> bool:
     if part < 2 or not 1 <= lengths[1] <= 2 or not 1 <= sizes[1] <= 31:
         return False
     year_last = 1 <= lengths[0] <= 2 and 1 <= sizes[0] <= 31 and (lengths[2] == 2 or lengths[2] == 4)
-    return year_last or (lengths[0] == 4 and 1 <= lengths[2] <= 2 and 1 <= sizes[2] <= 31)
+    return bool(year_last or (lengths[0] == 4 and 1 <= lengths[2] <= 2 and 1 <= sizes[2] <= 31))

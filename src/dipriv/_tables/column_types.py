@@ -64,6 +64,12 @@ _FINER: dict[str, tuple[CellClass, ...]] = {
     "microseconds": (CellClass.MICROSECONDS, CellClass.UTC_MICROSECONDS),
 }
 """The cells of a family that only the finer one of two types holds exactly."""
+_STEPS: dict[str, tuple[tuple[ColumnType, ColumnType], ...]] = {
+    "number": (("whole", "decimal"),),
+    "datetime": (("date", "datetime"), ("seconds", "microseconds")),
+    "datetime with zone": (("seconds", "microseconds"),),
+}
+"""The types of a family, from coarse to fine."""
 _DETAIL = {"decimal": "decimals", "datetime": "a time of day", "microseconds": "fractions of a second"}
 _SHORT: dict[ColumnType, ColumnType] = {
     "whole": "number",
@@ -372,11 +378,7 @@ def _leaf(name: str, counts: Counts, family: str, given: Given | None = None) ->
 
 def _leaves(counts: Counts, family: str, days: bool = True) -> tuple[ColumnType, ...]:
     """The type that the cells of one family have, or two types where that is undecided; `days` for mere dates, too."""
-    steps: list[tuple[ColumnType, ColumnType]] = {
-        "number": [("whole", "decimal")],
-        "datetime": [("date", "datetime"), ("seconds", "microseconds")][0 if days else 1 :],
-        "datetime with zone": [("seconds", "microseconds")],
-    }.get(family, [])
+    steps = _STEPS.get(family, ())[0 if days else -1 :]
     for coarse, fine in steps:
         settled = few(int(counts[list(_FINER[fine])].sum()), _size(counts, family))
         if settled is None:

@@ -115,10 +115,11 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
 
 
 def _question(name: str, classes: Counter[_Class], cells: int, nearly_empty: bool) -> Question:
-    most = max(classes, key=lambda of: classes[of], default="text")
+    found: list[tuple[_Class, int]] = classes.most_common(1) or [("text", 0)]
+    most = found[0][0]
     looks = "it is nearly empty" if nearly_empty else f"{100 * classes[most] // cells}% of its cells are {_SAID[most]}"
-    answers: dict[ColumnType, None] = {"number" if most in ("text", "other") else most: None, "text": None}
-    return Question(name, looks, tuple(answers))
+    first: ColumnType = "number" if most == "text" or most == "other" else most  # noqa: PLR1714 - for type checkers
+    return Question(name, looks, (first, "text"))
 
 
 def _count(series: Any, rules: TypeRules) -> Counts:

@@ -176,7 +176,7 @@ def privatize(
         seed=seed,
     )
     if engine == Engine.spark:
-        found = files.open(options.keep)
+        found = files.open()
     for concern in options.concerns():
         warn(f"Warning: {concern}")
     with Progress("reading", unit="rows", quiet=quiet) as bar:

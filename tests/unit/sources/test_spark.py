@@ -412,6 +412,28 @@ def test_the_command_writes_a_folder_and_a_note(session: Any, files: Path, tmp_p
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_an_odd_cell_changes_no_type(session: Any, tmp_path: Path) -> None:
+    cells = {
+        "pay": [str(1000 + n) for n in range(300)],
+        "day": ["2024-12-31"] * 300,
+        "seen": ["2024-12-31 10:00"] * 300,
+    }
+    found = []
+    for odd in (False, True):
+        table = pa.table({name: [*texts[:-1], "odd"] if odd else texts for name, texts in cells.items()})
+        pacsv.write_csv(table, tmp_path / f"{odd}.csv")
+        source = SparkFiles.find(str(tmp_path / f"{odd}.csv")).open()
+        found.append(prepare(source, ReleaseOptions(1.0)))
+        frame = session.createDataFrame(table.to_pandas())
+        words = "column 'pay': it is text", "of its cells are numbers", "column 'day'", "types={'pay': 'number'"
+        refused(SchemaError, *words, call=lambda: prepare(open_source(frame), ReleaseOptions(1.0)))  # noqa: B023
+    assert found[0].output_schema == found[1].output_schema
+    assert found[0].guarantee == found[1].guarantee
+    assert found[0].output_schema.types == [pa.int64(), pa.date32(), pa.timestamp("us")]
+    for plan in found:
+        plan.close()
+
+
 def test_the_command_reads_csv(session: Any, files: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ("-o", out, "-e", 1, "--keep", "key", "--reference", "holdout", "--no-ledger", "--json")
@@ -419,7 +441,7 @@ def test_the_command_reads_csv(session: Any, files: Path, tmp_path: Path) -> Non
     assert {"kind": "file-types-public"} in told["guarantee"]["assumptions"]
     released = pq.read_table(out)
     assert released.schema.field("key").type == pa.string()
-    assert released.schema.field("whole").type == pa.int32()
+    assert released.schema.field("whole").type == pa.int64()
     assert len(set(released.column("key").to_pylist())) == released.num_rows == told["rows"]["released"]
 
 

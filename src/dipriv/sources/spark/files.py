@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,9 +49,9 @@ class SparkFiles:
         files._check()
         return files
 
-    def open(self, verbatim: Sequence[str] = ()) -> SparkSource:
-        """The files as a source of rows; these columns of CSV files are read as strings, without type inference."""
-        frame = self._read(open_session(), verbatim)
+    def open(self) -> SparkSource:
+        """The files as a source of rows; all columns of CSV files are text."""
+        frame = self._read(open_session())
         return SparkSource.open(frame, name=self.name, types_are_inferred=self.format != "parquet")
 
     def _check(self) -> None:
@@ -69,17 +68,13 @@ class SparkFiles:
                     "Write all files with the same columns and types, or give only those that have them.",
                 )
 
-    def _read(self, session: Any, verbatim: Sequence[str]) -> Any:
+    def _read(self, session: Any) -> Any:
         paths = [_uri(path) for path in ([self.folder] if self.folder else self.paths)]
         if self.format == "parquet":
             return session.read.parquet(*paths)
         reader = session.read.option("header", True).option("sep", "\t" if self.format == "tsv" else ",")
         reader = reader.option("enforceSchema", False).option("mode", "FAILFAST")
-        found = reader.option("inferSchema", True).csv(paths).schema
-        texts = ", ".join(
-            f"{quoted(column.name)} {'string' if column.name in verbatim else column.dataType.simpleString()}"
-            for column in found.fields
-        )
+        texts = ", ".join(f"{quoted(name)} string" for name in reader.csv(paths).columns)
         return reader.schema(texts).csv(paths)
 
     def _columns(self, path: Path) -> dict[str, Any]:

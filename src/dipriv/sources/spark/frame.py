@@ -25,7 +25,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import accumulate, groupby
 from math import isqrt
@@ -65,6 +65,7 @@ from dipriv.sources.spark.tasks import (
     sums_of,
     values_of,
 )
+from dipriv.sources.spark.types import with_types
 from dipriv.sources.spark.workers import REMEDY, check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
@@ -123,8 +124,16 @@ class SparkSource:
         check_workers(self.frame.sparkSession.sparkContext)
         empty = _empty(self.frame, {*request.used})
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
-        typed = [column.name for column in empty.native.schema if not pa.types.is_null(column.type)]
-        rows = SparkRows.read(used, self.frame.select(*map(quoted, typed)), empty, request)
+        raw = self.frame.select(
+            *(quoted(column.name) for column in empty.native.schema if not pa.types.is_null(column.type))
+        )
+        typed = with_types(used, request, all_text=self.types_are_inferred, collected=collected, mapped=mapped)
+        if typed is used:
+            rows = SparkRows.read(used, raw, empty, request)
+        else:  # a ledger recognizes the cells as they were before they were read as other types
+            seen = None if request.fingerprint is None else _raw_fingerprint(raw, request.fingerprint.key)
+            read = SparkRows.read(typed, typed, _empty(typed, {*request.used}), replace(request, fingerprint=None))
+            rows = replace(read, fingerprint=seen)
         request.progress("reading", rows.n_rows, rows.n_rows)
         return rows
 
@@ -160,8 +169,7 @@ class SparkRows:
         from pyspark.sql import functions
 
         packed = request.counted
-        taken = {column.lower() for column in (*frame.columns, *every.columns)}
-        marker = next(name for name in _names() if name not in taken)
+        marker = _new_name((*frame.columns, *every.columns))
         marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
         some, key, fingerprint_key = marked.select(*map(quoted, (*request.verified, marker))), os.urandom(32), None
         if request.fingerprint is not None:
@@ -330,6 +338,22 @@ def _parts(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
         parts[mark] = Part(first, sum(sizes), b"".join(digests))
         first += sum(sizes)
     return parts
+
+
+def _raw_fingerprint(frame: Any, key: bytes) -> TableFingerprint:
+    """The fingerprint of all columns, in a pass of its own."""
+    from pyspark.sql import functions
+
+    marker = _new_name(frame.columns)
+    marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
+    found = collected(marked, FirstPass(marker, (), os.urandom(32), key, packed=False), FirstPass.schema)
+    blocks = zip(*(found[name].to_pylist() for name in ("mark", "place", "rows", "digest", "fingerprint")), strict=True)
+    return _fingerprint(list(blocks), key, frame.columns)
+
+
+def _new_name(taken: Sequence[str]) -> str:
+    """A name for a column that none of these has, in upper or lower case."""
+    return next(name for name in _names() if name not in {other.lower() for other in taken})
 
 
 def _fingerprint(found: list[tuple[int, int, int, bytes, bytes]], key: bytes, names: Sequence[str]) -> TableFingerprint:

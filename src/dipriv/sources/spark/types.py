@@ -1,0 +1,110 @@
+"""The types of text columns of a Spark DataFrame: judged on the workers, settled on the driver, read on the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from dipriv._tables.cell_classes import CellClass, classify
+from dipriv._tables.column_types import NO_CELLS, Question, ask, check_given, count_classes, parse, settle, settle_text
+from dipriv.sources.protocol import Scan
+from dipriv.sources.spark.tasks import Batches
+from dipriv.sources.spark.workspace import Workspace
+from dipriv.sources.typed import check_names_are_no_cells
+
+_AS_NAMED = len(CellClass)
+"""In counts of classes, the cells that are the name of their column."""
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """How many cells of each class a task's rows have, and how many are their column's name."""
+
+    names: tuple[str, ...]
+    marks: tuple[str, ...]
+    schema: ClassVar[str] = "name string, class int, cells bigint"
+
+    def __call__(self, batches: Batches) -> Batches:
+        counts = {name: np.zeros(_AS_NAMED + 1, dtype=np.int64) for name in self.names}
+        for batch in batches:
+            for name, of in counts.items():
+                texts = batch.column(name)
+                of[:_AS_NAMED] += count_classes(classify(texts, self.marks))
+                of[_AS_NAMED] += pc.sum(pc.equal(texts, name)).as_py() or 0
+        for name, of in counts.items():
+            classes = pa.array(np.arange(len(of)), pa.int32())
+            yield pa.record_batch({"name": [name] * len(of), "class": classes, "cells": of})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Text columns read as other types, cell by cell."""
+
+    types: Mapping[str, pa.DataType]
+    marks: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        for batch in batches:
+            names = batch.schema.names
+            yield pa.record_batch(
+                [
+                    parse(array, self.types[name], self.marks) if name in self.types else array
+                    for name, array in zip(names, batch.columns, strict=True)
+                ],
+                names=names,
+            )
+
+
+def with_types(
+    frame: Any, request: Scan, *, all_text: bool, collected: Callable[..., pa.Table], mapped: Callable[..., Any]
+) -> Any:
+    """The DataFrame with settled types, as `dipriv.sources.typed` settles those of other tables."""
+    from pyspark.sql.types import StructType
+
+    rules, texts = request.types, _texts(frame, request.privatized)
+    others = {name: frame.schema[name].dataType.simpleString() for name in request.privatized if name not in texts}
+    check_given(rules, others)
+    judged = texts if all_text else [name for name in texts if rules.judges(name)]
+    named = [*judged, *(_texts(frame, request.passed_through) if all_text else ())]
+    if not named:
+        return frame
+    some = frame.select(*(frame[f"`{name.replace('`', '``')}`"] for name in dict.fromkeys(named)))
+    lines = collected(some, ClassCounts(tuple(dict.fromkeys(named)), rules.all_marks), ClassCounts.schema).to_pylist()
+    counts = {name: np.append(NO_CELLS, 0) for name in named}
+    for line in lines:
+        counts[line["name"]][line["class"]] += line["cells"]
+    if all_text:
+        check_names_are_no_cells("the files", {name: int(of[_AS_NAMED]) for name, of in counts.items()})
+    settled = settle if all_text else settle_text
+    found = {name: settled(name, counts[name][:_AS_NAMED], rules.given.get(name)) for name in judged}
+    ask([of for of in found.values() if isinstance(of, Question)])
+    types = {name: _held(of) for name, of in found.items() if isinstance(of, pa.DataType) and not pt.is_time(of)}
+    if not types or (all(of == pa.string() for of in types.values()) and not all_text):
+        return frame
+    columns = StructType([_field(column, types.get(column.name)) for column in frame.schema.fields])
+    # nothing private is broadcast, and it must last as long as the DataFrame
+    return mapped(frame, Reading(types, rules.marks), columns, Workspace(frame.sparkSession.sparkContext))
+
+
+def _texts(frame: Any, names: Sequence[str]) -> list[str]:
+    return [name for name in names if frame.schema[name].dataType.typeName() == "string"]
+
+
+def _held(arrow_type: pa.DataType) -> pa.DataType:
+    """The type that Spark holds: all its times are in microseconds."""
+    return pa.timestamp("us", arrow_type.tz) if pt.is_timestamp(arrow_type) else arrow_type
+
+
+def _field(column: Any, arrow_type: pa.DataType | None) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField
+
+    if arrow_type is None:
+        return column
+    return StructField(column.name, from_arrow_type(arrow_type, prefer_timestamp_ntz=True), True)
