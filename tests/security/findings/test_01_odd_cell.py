@@ -159,7 +159,7 @@ def test_200_changes_of_one_row_leave_types_and_guarantee_as_they_are(seed: int,
 def test_a_row_with_another_number_of_cells_is_refused_before_anything_is_spent(line: str, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("a,b,c\n" + "1,2,3\n" * 50 + line + "\n" + "1,2,3\n" * 50, encoding="utf-8")
-    ledger = dipriv.Ledger.open(tmp_path / "ledger.db")
+    ledger = dipriv.Ledger.create(tmp_path / "ledger.db")
     if not line:  # an empty line is no row, in any reader
         assert promised(file)[1].names == ["a", "b", "c"]
         return

@@ -30,6 +30,7 @@ from dipriv.sources import open_source
 from tests import spark_support
 
 N = 300
+TYPES: Any = {"zip": "text", "score": "text"}
 RNG = np.random.default_rng(17)
 PEOPLE = pd.DataFrame(
     {
@@ -47,6 +48,16 @@ PEOPLE = pd.DataFrame(
     }
 )
 """Cells as a CSV file has them: codes with zeros in front, dates, missing marks, a number that is none."""
+KINDS: dict[str, dipriv.Kind] = {
+    "zip": dipriv.Categorical(),
+    "score": dipriv.Categorical(),
+    "smokes": dipriv.Categorical(),
+    "visit": dipriv.Datetime(),
+    "seen": dipriv.Datetime(),
+    **dict.fromkeys(("id", "who", "age"), dipriv.Discrete(step=1)),
+    **dict.fromkeys(("pay", "height"), dipriv.Continuous()),
+}
+"""What text columns are: most of their cells could be numbers or dates, and would be asked about."""
 IDENTIFY = LedgerSession.identify
 CHOICES: dict[str, tuple[Any, ...]] = {
     "keep": ((), ("id",)),
@@ -98,7 +109,9 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 def ledger(folder: Path, tmp_path: Path) -> Iterator[Ledger]:
     """One release of the CSV file is counted."""
     with Ledger.create(tmp_path / "ledger.db") as opened:
-        dipriv.privatize_file(folder / "people.csv", tmp_path / "out.csv", 1.0, drop=("id",), ledger=opened)
+        dipriv.privatize_file(
+            folder / "people.csv", tmp_path / "out.csv", 1.0, drop=("id",), types=TYPES, ledger=opened
+        )
         yield opened
 
 
@@ -106,6 +119,8 @@ def known_as(data: Any, ledger: Ledger, **options: Any) -> str:
     """The data set that a release would be counted in; nothing is spent."""
     source, names = open_source(data), list[str]()
     found = {name: value for name, value in options.items() if name not in source.limits}
+    kinds = {name: kind for name, kind in KINDS.items() if name in source.column_names}
+    found["schema"] = kinds | (found.get("schema") or {})
 
     def identify(*arguments: Any) -> LedgerSession:
         session = IDENTIFY(*arguments)
@@ -222,6 +237,7 @@ def test_the_commands_of_the_review(folder: Path, tmp_path: Path) -> None:
     """`--keep` gave the file a second budget, and even exposed a quarter of rows that were promised protection."""
     where = ("--ledger", tmp_path / "ledger.db")
     asked = ("privatize", folder / "people.csv", "-o", tmp_path / "out.csv", "--force", "-e", 1, *where)
+    asked = (*asked, *(f"--type={name}={of}" for name, of in TYPES.items()))
     for made in (("ledger", "create", where[1]), ("ledger", "budget", "people", 1, *where), (*asked, "--drop", "id")):
         assert run(*made).exit_code == 0
     for name in ("again", "people"):

@@ -25,10 +25,9 @@ HUGE = 4609434218613702656.0
 """Has the digits of the bits of 1.5."""
 
 
-def digest(column: Any, kind: pa.DataType | None = None, *, clip: bool = True) -> bytes:
+def digest(column: Any, kind: pa.DataType | None = None) -> bytes:
     array = column if isinstance(column, pa.Array) else pa.array(column, kind, from_pandas=False)
-    table = frames.read(pa.table({"x": array}))
-    return block_digest(table.clip_infinities() if clip else table, ["x"], KEY)
+    return block_digest(frames.read(pa.table({"x": array})), ["x"], KEY)
 
 
 DIFFERENT = {

@@ -39,7 +39,7 @@ def test_neighbours_are_released_alike(way: str, tmp_path: Path) -> None:
     promises, spent, rows = set(), set(), set()
     for number, value in enumerate((0.1, np.nan, np.inf, -np.inf, 1e308)):
         options = {name: option for name, option in WAYS[way].items() if name != "split"}  # a ledger has its own split
-        with dipriv.Ledger.open(tmp_path / f"{number}.db") as ledger:
+        with dipriv.Ledger.create(tmp_path / f"{number}.db") as ledger:
             if "split" not in WAYS[way]:
                 dipriv.privatize(with_cell(value), 1.0, ledger=ledger, dataset="x", **options)
                 spent.add(ledger.dataset("x").spent)

@@ -112,7 +112,7 @@ def test_success(rows: Any, found_in: Search, tmp_path: Path) -> None:
 
 
 def test_the_budget_is_refused(rows: Any, found_in: Search, tmp_path: Path) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.set_budget("people", 0.5)
     with pytest.raises(BudgetError):
         dipriv.privatize(rows, 1.0, ledger=ledger, dataset="people")

@@ -51,7 +51,7 @@ def rewrite(path: Path, rows: pa.Table, write: Callable[[pa.Table, Path], Any]) 
 def test_a_file_that_is_rewritten_between_passes_is_refused(name: str, when: str, tmp_path: Path) -> None:
     path, out = tmp_path / name, tmp_path / "out.csv"
     WRITERS[name](table(11), path)
-    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger = Ledger.create(tmp_path / "ledger.db")
     done: list[str] = []
 
     def changes(what: str, rows: float, total: float | None) -> None:

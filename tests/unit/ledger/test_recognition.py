@@ -13,6 +13,7 @@ import dipriv
 from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
 from dipriv.errors import BudgetError
 from dipriv.guarantee import PrivacyUnit, ReferenceFacts, ReferenceSource, Unprotected, UnprotectedKind
+from dipriv.guarantee.wording import unit_name
 from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
 from tests.unit.ledger.contents import content, digest
 from tests.unit.refusal import refused
@@ -170,7 +171,7 @@ PERSON, HOUSE = PrivacyUnit.rows_of("person", 3), PrivacyUnit.rows_of("house", 3
 
 def test_units_do_not_mix(ledger: Ledger) -> None:
     rows, person, house = (replace(PROMISE, unit=unit) for unit in (PrivacyUnit(), PERSON, HOUSE))
-    words = "protect one row", "the rows of one 'person' (at most 3)", "do not add up", "without a unit"
+    words = "protect one row", f"would protect {unit_name(PERSON)}", "do not add up", "without a unit"
     refused(BudgetError, *words, call=lambda: ledger.reserve("people", 0.1, person))
     ledger.set_budget("visits", 1.0)
     ledger.reserve("visits", 0.1, person)
