@@ -391,3 +391,14 @@ def test_real_tables(path: str, keys: set[str]) -> None:
     )
     assert dict(Schema.from_toml(inspection.schema_toml())) == unwarned(inspection)
     assert dict(dipriv.infer_schema(table.drop_columns(list(keys)))) == unwarned(inspection)
+
+
+def test_a_column_whose_type_is_undecided_is_shown_with_its_question(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("pay,sex\n" + "12,f\n13,m\nlots,f\n" * 40, encoding="utf-8")
+    for frame in (file, pd.read_csv(file)):
+        pay, sex = inspect(frame).columns
+        assert (pay.undecided, sex.undecided) == (True, False)
+        assert "66% of its cells are numbers (number or text?)" in str(pay.refused)
+        assert list(Schema.from_toml(inspect(frame).schema_toml())) == ["sex"]
+        assert inspect(frame, types={"pay": "number"}).columns[0].nulls == 40

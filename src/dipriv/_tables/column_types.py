@@ -357,8 +357,10 @@ def _reals(texts: pa.Array, padded: bool = True) -> pa.Array:
 
 def _without_marks(texts: pa.Array, marks: Sequence[str]) -> pa.Array:
     """A text column: empty cells and the marks that the keeper gave are null, and no other."""
-    stripped = pc.utf8_trim_whitespace(texts)
-    missing = pc.is_in(stripped, value_set=pa.array(["", *(mark.strip() for mark in marks)], texts.type))
+    missing = pc.equal(pc.binary_length(texts), 0)
+    if marks:
+        given = pa.array([mark.strip() for mark in marks], texts.type)
+        missing = pc.or_(missing, pc.is_in(pc.utf8_trim_whitespace(texts), value_set=given))
     return pc.if_else(missing, pa.scalar(None, texts.type), texts)
 
 

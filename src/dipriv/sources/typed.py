@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dipriv._base.parallel import in_parallel
 from dipriv._base.progress import Progress, no_progress
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
@@ -87,11 +88,12 @@ class TypedBatches:
         schema = pa.schema([self.schema.field(name) for name in names])
         for batch in self.rows.batches(names):
             look(batch)
-            columns = [
-                parse(array, self.types[name], self.marks) if name in self.types else array
-                for name, array in zip(names, batch.columns, strict=True)
-            ]
+            columns = in_parallel(self._column, zip(names, batch.columns, strict=True)) if self.types else batch.columns
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _column(self, named: tuple[str, pa.Array]) -> pa.Array:
+        name, array = named
+        return parse(array, self.types[name], self.marks) if name in self.types else array
 
 
 def settle_texts(
@@ -123,7 +125,7 @@ def settle_columns_of_text(
     """The rows of a table that has types: its columns of text are judged if nothing is said about them."""
     texts = [name for name in privatized if is_text(rows.schema.field(name).type)]
     check_given(rules, {name: str(rows.schema.field(name).type) for name in privatized if name not in texts})
-    counts = _counts(rows, [name for name in texts if rules.judges(name)], rules, progress)
+    counts = _counts(rows, [name for name in texts if rules.judges(name)], rules, progress, {})
     found = {name: settle_text(name, of, rules.given.get(name)) for name, of in counts.items()}
     questions = tuple(of for of in found.values() if isinstance(of, Question))
     types = {name: of for name, of in found.items() if isinstance(of, pa.DataType)}
@@ -135,17 +137,17 @@ def _counts(
     names: Sequence[str],
     rules: TypeRules,
     progress: Progress,
-    named: dict[str, int] | None = None,
+    named: dict[str, int],
 ) -> dict[str, Counts]:
     """The classes of all cells of some columns, in one pass; adds to `named` how many cells are their column's name."""
     counts, done = dict.fromkeys(names, NO_CELLS), 0
-    read = list(dict.fromkeys([*names, *(named or ())]))
+    read = list(dict.fromkeys([*names, *named]))
     for batch in rows.batches(read) if read else ():
-        for name, array in zip(read, batch.columns, strict=True):
-            if name in counts:
-                counts[name] = counts[name] + count_classes(classify(array, rules.all_marks))
-            if named is not None and name in named:
-                named[name] += pc.sum(pc.equal(array, name)).as_py() or 0
+        arrays = dict(zip(read, batch.columns, strict=True))
+        classes = in_parallel(lambda array: count_classes(classify(array, rules.all_marks)), map(arrays.get, names))
+        counts = {name: counts[name] + of for name, of in zip(names, classes, strict=True)}
+        for name in named:
+            named[name] += pc.sum(pc.equal(arrays[name], name)).as_py() or 0
         done += batch.num_rows
         progress("judging types", done, rows.n_rows)
     return counts

@@ -37,13 +37,15 @@ from dipriv.errors import (
 )
 from dipriv.ledger import Ledger
 from dipriv.references import Grouped, Known
-from dipriv.release.plan import Plan
+from dipriv.release.options import ReleaseOptions
+from dipriv.release.plan import Plan, prepare
 from dipriv.release.result import Release
 from dipriv.sources import open_source
 from dipriv.sources.protocol import Scan
 from dipriv.sources.spark import frame as spark_frame
 from dipriv.sources.spark import session as spark_session
 from dipriv.sources.spark import tasks as spark_tasks
+from dipriv.sources.spark.files import SparkFiles
 from tests import spark_support
 from tests.support import dkw, ks
 from tests.unit.refusal import NUMBER, SECRET, refused
