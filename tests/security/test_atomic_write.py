@@ -163,6 +163,7 @@ main()
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_nothing_unfinished_stays_when_a_command_is_stopped(number: int, code: int, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("a,b\n" + "1,3\n2,4\n" * 50, encoding="utf-8")
+    Ledger.create(tmp_path / "ledger.db").close()
     arguments = ["privatize", "in.csv", "-o", "out.csv", "-e", "1", "--ledger", "ledger.db", "--dataset", "people"]
     with subprocess.Popen([sys.executable, "-c", SLOW_WRITING, *arguments], cwd=tmp_path) as process:
         end = time.monotonic() + 100

@@ -48,7 +48,7 @@ PEOPLE = pd.DataFrame(
     }
 )
 """Cells as a CSV file has them: codes with zeros in front, dates, missing marks, a number that is none."""
-KINDS: dict[str, dipriv.Kind] = {
+KINDS: dict[str, Any] = {
     "zip": dipriv.Categorical(),
     "score": dipriv.Categorical(),
     "smokes": dipriv.Categorical(),
@@ -236,8 +236,8 @@ def run(*arguments: object) -> Any:
 def test_the_commands_of_the_review(folder: Path, tmp_path: Path) -> None:
     """`--keep` gave the file a second budget, and even exposed a quarter of rows that were promised protection."""
     where = ("--ledger", tmp_path / "ledger.db")
-    asked = ("privatize", folder / "people.csv", "-o", tmp_path / "out.csv", "--force", "-e", 1, *where)
-    asked = (*asked, *(f"--type={name}={of}" for name, of in TYPES.items()))
+    types = [f"--type={name}={of}" for name, of in TYPES.items()]
+    asked = ("privatize", folder / "people.csv", "-o", tmp_path / "out.csv", "--force", "-e", 1, *where, *types)
     for made in (("ledger", "create", where[1]), ("ledger", "budget", "people", 1, *where), (*asked, "--drop", "id")):
         assert run(*made).exit_code == 0
     for name in ("again", "people"):

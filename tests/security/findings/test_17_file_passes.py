@@ -62,7 +62,7 @@ def test_a_file_that_is_rewritten_between_passes_is_refused(name: str, when: str
     with pytest.raises(SourceChangedError, match="not those of the first reading") as caught:
         _release(path, out, ledger, changes, when)
     assert done
-    assert "is spent in the ledger" in caught.value.__notes__[0]
+    assert "are spent in the ledger" in caught.value.__notes__[0]
     assert ledger.dataset("people").spent == 1.0
     assert [record.state for record in ledger.records("people")] == ["failed"]
     assert sorted(found.name for found in tmp_path.iterdir()) == sorted([name, "ledger.db"])
