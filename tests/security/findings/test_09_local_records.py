@@ -17,19 +17,8 @@ from dipriv.references import Known
 from tests.support import dkw, ks
 
 ODD: tuple[Any, ...] = (
-    None,
-    np.nan,
-    np.inf,
-    -np.inf,
-    127,
-    128,
-    -(10**30),
-    2.5,
-    "many",
-    b"x",
-    [],
-    dt.datetime(2300, 1, 1),
-    dt.date.min,
+    *(None, np.nan, np.inf, -np.inf, 127, 128, -(10**30), 2.5, "many", b"x", []),
+    *(dt.datetime(2300, 1, 1), dt.date.min),
 )
 LEVELS = stats.rv_discrete(values=([1, 2], [0.2, 0.8]))
 
