@@ -16,5 +16,5 @@ SEED = 0
 def run(setting: Setting) -> dict[str, Any]:
     """All ways, those that are known to be open included."""
     table = pa.Table.from_pandas(TABLES["bank"].frame[: setting.rows], preserve_index=False)
-    checks = audit_recognition(table, 1.0, seed=SEED)
+    checks = audit_recognition(table, seed=SEED)
     return {"table": "bank", "seeds": [SEED], "checks": [check.to_dict() for check in checks]}

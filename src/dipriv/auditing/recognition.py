@@ -8,8 +8,9 @@ refuses everything recognizes nothing. The ledger of the audit is a temporary fi
 
 from __future__ import annotations
 
+import shutil
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,8 @@ from dipriv.errors import BudgetError, LedgerError, PrivacyWarning
 from dipriv.ledger import Ledger
 from dipriv.release.privatize import privatize
 
-NAME, OTHER_NAME = "audited", "evasion"
+NAME, OTHER_NAME, EPSILON = "audited", "evasion", 10.0
+"""The name of the table in the ledger and the other name, and the ε of a release, which is all of the budget."""
 NOT_RECOGNIZED = frozenset(
     {
         "the rows in another order",
@@ -41,6 +43,7 @@ NOT_RECOGNIZED = frozenset(
         "columns in another order",
         "one column less",
         "a CSV file with the option keep",
+        "a CSV file with the option unit",
         "shuffled rows under new names, one row and one column less",
     }
 )
@@ -56,15 +59,12 @@ class Evasion:
     options: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
 
-def audit_recognition(
-    table: pa.Table, epsilon: float, *, leave_out: Collection[str] = (), seed: int = 0
-) -> tuple[Check, ...]:
+def audit_recognition(table: pa.Table, *, leave_out: Collection[str] = (), seed: int = 0) -> tuple[Check, ...]:
     """One check for each way to offer the rows of this table again, and one for a table of other values.
 
     Parameters
     ----------
     table : the private table, of which a sample is offered.
-    epsilon : the ε of each release, which is also the budget.
     leave_out : ways that are not tried, by their words.
     seed : chooses the sample and shuffles.
 
@@ -78,42 +78,44 @@ def audit_recognition(
     """
     rng = np.random.default_rng(seed)
     table = sample_rows(table, rng).combine_chunks()
-    with TemporaryDirectory() as name, Ledger.open(Path(name) / "ledger.db") as ledger:
-        ways = [(way, way.make(table, Path(name))) for way in evasions(table, rng) if way.words not in leave_out]
-        asked: dict[str, Any] = {"kernel": "laplace", "ledger": ledger}
-        ledger.set_budget(NAME, epsilon)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)  # nothing is published
-            privatize(table, epsilon, dataset=NAME, **asked)
-            return tuple(_checks(ways, table, epsilon, ledger, asked, rng))
-
-
-def _checks(
-    ways: Sequence[tuple[Evasion, Any]],
-    table: pa.Table,
-    epsilon: float,
-    ledger: Ledger,
-    asked: dict[str, Any],
-    rng: np.random.Generator,
-) -> Iterator[Check]:
-    for number, (evasion, offered) in enumerate(ways):
-        dataset = f"{OTHER_NAME} {number}"
-        try:
-            privatize(offered, epsilon, dataset=dataset, **evasion.options, **asked)
-            recognized = dataset not in {state.name for state in ledger.datasets()}
-        except (BudgetError, LedgerError):
-            recognized = True
-        yield Check(
-            f"a ledger recognizes {evasion.words}",
-            recognized,
-            f"A ledger does not recognize {evasion.words}: the same rows get a second budget under another name.",
+    with TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # nothing is published
+        folder = Path(name)
+        create: Callable[[Path], Ledger] = getattr(Ledger, "create", Ledger.open)
+        with create(folder / "ledger.db") as ledger:
+            ledger.set_budget(NAME, EPSILON)
+            privatize(table, EPSILON, dataset=NAME, ledger=ledger, kernel="laplace")
+        ways = [way for way in evasions(table, rng) if way.words not in leave_out]
+        other = Evasion("other rows", lambda table, _: _other_values(table, rng))
+        return (
+            *(_check(_is_refused(way, table, folder), way) for way in ways),
+            Check(
+                "a ledger lets other rows pass",
+                not _is_refused(other, table, folder),
+                "A ledger takes a table of other rows for the audited table.",
+            ),
         )
-    try:
-        privatize(_other_values(table, rng), epsilon, dataset="other rows", **asked)
-        free = True
-    except (BudgetError, LedgerError):
-        free = False
-    yield Check("a ledger lets other rows pass", free, "A ledger takes a table of other rows for the audited table.")
+
+
+def _is_refused(way: Evasion, table: pa.Table, folder: Path) -> bool:
+    """Whether a copy of the ledger refuses the release, or counts it under the first name."""
+    copy = folder / "copy.db"
+    shutil.copy(folder / "ledger.db", copy)  # the ledger must not know a table from an earlier way
+    with Ledger.open(copy) as ledger:
+        offered = way.make(table, folder)
+        try:
+            privatize(offered, EPSILON, dataset=OTHER_NAME, ledger=ledger, kernel="laplace", **way.options)
+        except (BudgetError, LedgerError):
+            return True
+        return OTHER_NAME not in {dataset.name for dataset in ledger.datasets()}
+
+
+def _check(recognized: bool, way: Evasion) -> Check:
+    return Check(
+        f"a ledger recognizes {way.words}",
+        recognized,
+        f"A ledger does not recognize {way.words}: the same rows get a second budget under another name.",
+    )
 
 
 def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:

@@ -184,7 +184,7 @@ def _audit(
     )
     attacks += () if by_label is None else (by_label,)
     report("evading a ledger", 0.0, 1.0)
-    checks += audit_recognition(table, epsilon, leave_out=NOT_RECOGNIZED)
+    checks += audit_recognition(table.select(list(mechanism.names)), leave_out=NOT_RECOGNIZED)
     report("evading a ledger", 1.0, 1.0)
     if NOT_RECOGNIZED:
         remarks += (f"ways past a ledger that were not tried: {', '.join(sorted(NOT_RECOGNIZED))}.",)

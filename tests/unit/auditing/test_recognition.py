@@ -31,7 +31,7 @@ WAYS = [way.words for way in evasions(PEOPLE, RNG)]
 
 @cache
 def checks() -> dict[str, Check]:
-    return {check.what: check for check in audit_recognition(PEOPLE, 1.0)}
+    return {check.what: check for check in audit_recognition(PEOPLE)}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_ledger_that_forgets_fingerprints_is_caught(monkeypatch: pytest.Monkey
     """A planted bug: the key changes with every release, so no fingerprint is ever met again."""
     keys = iter(range(10_000))
     monkeypatch.setattr(Ledger, "fingerprint_key", lambda self: next(keys).to_bytes(32, "big"))
-    found = audit_recognition(PEOPLE, 1.0, leave_out=NOT_RECOGNIZED)
+    found = audit_recognition(PEOPLE, leave_out=NOT_RECOGNIZED)
     assert {check.what for check in found if check.passed} == {"a ledger lets other rows pass"}
 
 
@@ -75,7 +75,7 @@ def test_fingerprints_that_depend_on_options_are_caught(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         Ledger, "fingerprint_key", lambda self: blake2b(key(self) + options[0].encode(), digest_size=32).digest()
     )
-    found = audit_recognition(PEOPLE, 1.0, leave_out=NOT_RECOGNIZED)
+    found = audit_recognition(PEOPLE, leave_out=NOT_RECOGNIZED)
     unnoticed = {check.what for check in found if not check.passed}
     assert unnoticed >= {f"a ledger recognizes the option {name}" for name in ("keep", "unit", "drop", "columns")}
     assert all("the option" in what for what in unnoticed)
@@ -88,6 +88,6 @@ def test_a_ledger_that_takes_every_table_for_the_same_is_caught(monkeypatch: pyt
         return preview(self, name="audited", **more)
 
     monkeypatch.setattr(Ledger, "preview", same)
-    found = {check.what: check.passed for check in audit_recognition(PEOPLE, 1.0)}
+    found = {check.what: check.passed for check in audit_recognition(PEOPLE)}
     assert found.pop("a ledger lets other rows pass") is False
     assert all(found.values())
