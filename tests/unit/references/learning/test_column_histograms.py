@@ -17,11 +17,13 @@ from scipy import stats
 from dipriv._tables import frames as tables
 from dipriv._tables.fitted_columns import label_of_others
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
-from dipriv.references._learning.column_histograms import ColumnEstimate, learn_columns
+from dipriv.references._learning import column_histograms as module
+from dipriv.references._learning.column_histograms import MIN_VALUE_ROWS, ColumnEstimate, _Numbers, learn_columns
 from dipriv.references._learning.domain import domain_of
 from dipriv.references._learning.learn import plan_shares
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.postprocess import CLEAR, quantile
+from dipriv.references.protocol import Frequencies
 from dipriv.release.labels import TableValues
 from dipriv.schema import Categorical, Kind
 from dipriv.sources.protocol import CountedTables
@@ -163,6 +165,28 @@ def test_a_frequent_float_value_becomes_an_atom() -> None:
         share = share_of(found, 1234.5678901)
         assert abs(share - 0.2) < 0.02 + 2 * CUTS * found.spread.deviation / rows
         assert share_of(found, float(x[x != 1234.5678901][0])) == 0.0  # control: a value of one row
+
+
+def test_a_value_needs_its_threshold_beside_the_rows_that_are_not_looked_at() -> None:
+    """Values of fewer than ten rows are not counted, so the tenth row alone must not show one; noise is tiny here."""
+    domain = domain_of(tables.read(pd.DataFrame({"x": [0.5]})).column("x").numeric(None), None, True)
+    learner = _Numbers(domain, Fraction(10**6), Accountant("gaussian", Fraction(10**6), bits(1)), rows=1000)
+    found = Frequencies(np.array([1.25, 2.25]), np.array([MIN_VALUE_ROWS, MIN_VALUE_ROWS + 5]), others=985)
+    learner.find_values(found, NINE)
+    assert learner.values.tolist() == [2.25]
+
+
+def test_bins_beyond_the_values_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The octave of 70 to 79 begins at 64 and ends at 127; noise would put values where there are none."""
+    frame = six(5000).assign(age=np.random.default_rng(3).integers(70, 80, 5000))
+
+    def outside() -> float:
+        found = [drawn(estimates(frame, 1.0, seed=seed)["age"], 5000)[0] for seed in range(6)]
+        return float(np.mean([(values < 68) | (values > 81) for values in found]))
+
+    trimmed = outside()
+    monkeypatch.setattr(module, "without_empty_ends", lambda octaves, of, histogram, *_: np.ones(len(histogram), bool))
+    assert trimmed < 0.25 * outside()  # control: without it
 
 
 def test_dates_stay_in_their_years() -> None:
