@@ -15,6 +15,7 @@ from dipriv.guarantee.wording import privacy_loss
 FORMAT = 4
 """Version of `Audit.to_dict`: raised when a field changes its name or its meaning."""
 REFUTED, NOT_REFUTED, HOLDS, NOT_COVERED = "refuted", "not refuted", "holds", "no promise"
+DOES_NOT_HOLD = "does not hold"
 NOTHING_FOUND = "nothing speaks against the promise"
 DO_NOT_PUBLISH = "Do not publish a release that is made this way."
 
@@ -161,7 +162,10 @@ class AttackResult:
 
 @dataclass(frozen=True)
 class Check:
-    """A protection that is either there or not: `passed`, and the sentence for the case that it is not."""
+    """A protection that is either there or not: `passed`, and the sentence for the case that it is not.
+
+    What a ledger recognizes is no part of the guarantee of a release: it is reported, and does not refute the claim.
+    """
 
     what: str
     passed: bool
@@ -170,11 +174,12 @@ class Check:
 
     @property
     def exceeded(self) -> bool:
-        return not self.passed
+        """Whether the claim is refuted."""
+        return not self.passed and self.scope is not Scope.LEDGER
 
     @property
     def verdict(self) -> str:
-        return HOLDS if self.passed else REFUTED
+        return HOLDS if self.passed else REFUTED if self.exceeded else DOES_NOT_HOLD
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -264,11 +269,12 @@ class Audit:
         Do not publish a release that is made this way.
         """
         accusations = [finding.accusation for finding in self.findings if finding.exceeded]
+        about_ledger = [check.accusation for check in self.checks if not (check.passed or check.exceeded)]
         if accusations:
-            return "\n".join([*accusations, DO_NOT_PUBLISH])
+            return "\n".join([*accusations, DO_NOT_PUBLISH, *about_ledger])
         exposed = [attack.name for attack in self.attacks if attack.limit is None and attack.gained]
         unprotected = f" Rows that have no promise were found by: {', '.join(exposed)}." if exposed else ""
-        return f"{self._gains()}; {NOTHING_FOUND}.{unprotected}"
+        return "\n".join([f"{self._gains()}; {NOTHING_FOUND}.{unprotected}", *about_ledger])
 
     def _gains(self) -> str:
         """Whether an attack did better than guessing: one with a control group, or guesses of planted canaries."""

@@ -210,10 +210,13 @@ def test_the_conclusion_says_what_was_found_in_plain_words() -> None:
     canaries = bound(1.0, 0.27, what="release, extreme canaries")
     assert "release, extreme canaries: ε at least 0.27, 1 allowed" in Audit(1.0, "", 100, (canaries,)).conclusion
     assert "found a loss without any limit" in Audit(1.0, "", 9, (), (Exact("noise", 1.0, math.inf),)).conclusion
-    broken = Check("a ledger knows it", False, "A ledger does not know it.")
+    broken = Check("rows are bounded", False, "Rows are not bounded.", Scope.PERSON)
     said = Audit(1.0, "", 100, checks=(broken,))
-    assert said.conclusion.startswith("A ledger does not know it.\n")
+    assert said.conclusion.startswith("Rows are not bounded.\n")
     assert not said.passed
+    said = Audit(1.0, "", 100, checks=(Check("a ledger knows it", False, "A ledger does not know it."),))
+    assert said.conclusion.endswith("nothing speaks against the promise.\nA ledger does not know it.")
+    assert said.passed
 
 
 def found_by(*attacks: AttackResult) -> str:
