@@ -64,8 +64,7 @@ def audit_recognition(table: pa.Table, *, seed: int = 0) -> tuple[Check, ...]:
     with TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # nothing is published
         folder = Path(name)
-        create: Callable[[Path], Ledger] = getattr(Ledger, "create", Ledger.open)
-        with create(folder / "ledger.db") as ledger:
+        with Ledger.create(folder / "ledger.db") as ledger:
             ledger.set_budget(NAME, EPSILON)
             try:
                 privatize(table, EPSILON, dataset=NAME, ledger=ledger, kernel="laplace")
