@@ -244,7 +244,7 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
 
 
 def _print_summary(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
-    from dipriv.guarantee.wording import row_fidelity
+    from dipriv.guarantee.wording import is_synthetic, row_fidelity
 
     echo = warn if output == "-" else say
     name = "standard output" if output == "-" else Path(output).name
@@ -253,7 +253,7 @@ def _print_summary(release: Release[Any], output: str, report: Path | None, acco
     if rows.dropped:
         echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
     echo(f"\n{release.guarantee}\n")
-    if kept := row_fidelity(release.fidelity):
+    if not is_synthetic(release.guarantee) and (kept := row_fidelity(release.fidelity)):
         echo(kept)
     if account is not None and release.receipt.reservation is not None:
         echo(f"Ledger: data set {account.name!r}, release {release.receipt.reservation.number}, {account}.")

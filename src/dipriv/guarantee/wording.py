@@ -44,17 +44,22 @@ def statement(guarantee: Guarantee) -> str:
         f"{percent(two)} after two.",
         f"  Method:     {guarantee.kernel} kernel, reference: {reference(guarantee.reference)}.",
     ]
-    most = largest_correlation(guarantee)
-    if most is not None and most < SYNTHETIC:
+    if is_synthetic(guarantee):
         lines.append(
             "  Rows:       as good as synthetic: the expected correlation of released with true values is at most "
-            f"{in_short(most, 2)}. What is kept is the distribution."
+            f"{in_short(largest_correlation(guarantee) or 0.0, 2)}. What is kept is the distribution."
         )
     conditions = assumptions(guarantee)
     if conditions:
         lines.append("  Provided that:")
         lines.extend(f"    - {condition}." for condition in conditions)
     return "\n".join(lines)
+
+
+def is_synthetic(guarantee: Guarantee) -> bool:
+    """Whether the noise on rows leaves next to nothing of each."""
+    most = largest_correlation(guarantee)
+    return most is not None and most < SYNTHETIC
 
 
 def largest_correlation(guarantee: Guarantee) -> float | None:
@@ -320,7 +325,8 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "each person has one row: several rows of one person are protected one by one, not together"
     ),
     AssumptionKind.FILE_TYPES_PUBLIC: _always(
-        "the types of the file's columns, which were inferred from all its rows, are public"
+        "the types of the file's columns, which were settled from all its rows so that no single row changes them, are "
+        "public"
     ),
     AssumptionKind.TRANSFORMED_ONCE: lambda one: (
         f"a row is transformed once: each further time adds ε = {in_short(one.epsilon or 0.0)}"

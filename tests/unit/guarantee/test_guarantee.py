@@ -217,7 +217,7 @@ WORDED: dict[AssumptionKind, str] = {
     AssumptionKind.UNIT_SIZES_PUBLIC: "it is public which rows have the same value of 'a', 'b'",
     AssumptionKind.GROUP_COLUMN_PUBLIC: "which decides whose reference a row uses, is public",
     AssumptionKind.ONE_ROW_PER_PERSON: "each person has one row",
-    AssumptionKind.FILE_TYPES_PUBLIC: "which were inferred from all its rows, are public",
+    AssumptionKind.FILE_TYPES_PUBLIC: "so that no single row changes them, are public",
     AssumptionKind.TRANSFORMED_ONCE: "each further time adds ε = 0.25",
     AssumptionKind.RECORD_NOT_LEARNED_FROM: "or their ε and δ are added",
     AssumptionKind.RECORD_RELEASED_ONCE: "each further release of it adds its ε",
