@@ -52,7 +52,7 @@ def audit_primitives(
     laplace = Accountant("laplace", Fraction(epsilon) * draws, source(seed))  # a budget for all draws
     bounds = (
         _laplace_counts(laplace, epsilon, max(1, draws // 2), confidence),
-        _noisy_max(laplace, epsilon, max(1, draws // DRAWS_PER_CHOICE), confidence),
+        _choices(laplace, epsilon, max(1, draws // DRAWS_PER_CHOICE), confidence),
     )
     if not delta:
         return bounds, ()
@@ -102,16 +102,17 @@ def _gaussian_counts(
     return Bound("Gaussian noise on counts", epsilon, lower, confidence, 2 * tries, words, delta, Scope.MEASUREMENT)
 
 
-def _noisy_max(accountant: Accountant, epsilon: float, tries: int, confidence: float) -> Bound:
+def _choices(accountant: Accountant, epsilon: float, tries: int, confidence: float) -> Bound:
     """One row changes both scores by the sensitivity, in opposite directions. The event: the lower one is chosen."""
+    ahead = round(3 * 2 * SENSITIVITY / epsilon)  # three times the scale: chosen in one of 21 tries
 
     def hits(change: int) -> int:
-        scores = np.array([-change, change])
+        scores = np.array([-change, ahead + change])
         return sum(accountant.choose(scores, SENSITIVITY, Fraction(epsilon)) == 0 for _ in range(tries))
 
     lower = epsilon_of_draws(hits(0), tries, hits(SENSITIVITY), tries, confidence)
     words = "a row that moves two scores"
-    return Bound("report noisy max", epsilon, lower, confidence, 2 * tries, words, scope=Scope.MEASUREMENT)
+    return Bound("exponential mechanism, drawn", epsilon, lower, confidence, 2 * tries, words, scope=Scope.MEASUREMENT)
 
 
 def _exponential_mechanism(rho: Fraction, epsilon: float, delta: float) -> Exact:

@@ -89,7 +89,7 @@ class Domain:
 
     @property
     def many_in_order(self) -> bool:
-        """Whether it has so many levels in order that their histogram may be smooth."""
+        """Whether its histogram may be smooth: many levels in order."""
         return self.ordered and self.levels is not None and len(self.levels) > MAX_LEVELS_ALONE
 
     @property

@@ -21,6 +21,7 @@ from dipriv._base.arrays import Counts, FloatArray
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.discrete_gaussian import discrete_gaussian
 from dipriv._random.discrete_laplace import MAX_SCALE, discrete_laplace
+from dipriv._random.rejection import noisy_sum
 from dipriv.errors import InputError, InternalError
 from dipriv.references._learning.exponential_mechanism import exponential_choice
 from dipriv.references._learning.zcdp import gaussian_threshold, laplace_threshold
@@ -105,7 +106,7 @@ class Accountant:
         """A histogram or table of disjoint cells with noise: sensitivity two in L1, the root of two in L2."""
         flat = np.asarray(counts, dtype=np.int64).ravel()
         noise, digits, spread = self._lattice_noise(len(flat), cost)
-        noisy = np.ldexp(((flat << digits) + noise).astype(np.float64), -digits)
+        noisy = np.ldexp(noisy_sum(flat << digits, noise).astype(np.float64), -digits)
         return noisy.reshape(np.shape(counts)), spread
 
     def frequent(self, counts: Counts, fixed: Counts, cost: Fraction, chance: Fraction, at_least: int = 1) -> Frequent:
@@ -115,7 +116,7 @@ class Accountant:
         reach a threshold. A count of `at_least` reaches it with at most this chance, which is what it costs in δ.
         """
         noise, digits, spread = self._lattice_noise(len(counts) + len(fixed), cost)
-        noisy = (np.concatenate([counts, fixed]).astype(np.int64) << digits) + noise
+        noisy = noisy_sum(np.concatenate([counts, fixed]).astype(np.int64) << digits, noise)
         if self.kind == "laplace":
             reach = laplace_threshold(self._laplace_steps(cost)[1], chance)
         else:
@@ -127,23 +128,12 @@ class Accountant:
     def choose(self, scores: NDArray[np.int64], sensitivity: int, cost: Fraction) -> int:
         """The number of a score that is probably among the largest. One row changes each by at most `sensitivity`."""
         if self.kind == "laplace":
-            return self._report_noisy_max(scores, sensitivity, cost)
-        scale = 1 / root_below(2 * cost / sensitivity**2)
-        self.spend(Fraction(sensitivity) ** 2 / (2 * scale**2))
+            scale = 2 * sensitivity / cost
+            self.spend(cost)
+        else:
+            scale = 1 / root_below(2 * cost / sensitivity**2)
+            self.spend(Fraction(sensitivity) ** 2 / (2 * scale**2))
         return exponential_choice(scores, scale, self._words)
-
-    def _report_noisy_max(self, scores: NDArray[np.int64], sensitivity: int, epsilon: Fraction) -> int:
-        """Report noisy max with one-sided (geometric) noise.
-
-        Given all other noise, a score wins if its own reaches a whole number, which one row moves by at most twice the
-        sensitivity, and P(z >= m) falls by a factor of e^(-1/scale) a step at most.
-        """
-        scale = clamp_scale(math.ceil(2 * sensitivity / epsilon))
-        self.spend(Fraction(2 * sensitivity, scale))
-        noise = self.laplace(len(scores), scale)
-        while len(below := np.flatnonzero(noise < 0)):
-            noise[below] = self.laplace(len(below), scale)
-        return int(np.argmax(scores + noise))
 
     def _lattice_noise(self, count: int, cost: Fraction) -> tuple[NDArray[np.int64], int, Spread]:
         """Noise for one table of counts in steps of 2^-digits; it is paid for here."""

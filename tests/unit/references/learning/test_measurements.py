@@ -349,18 +349,6 @@ def test_nothing_is_published_of_no_cells(kind: NoiseKind) -> None:
 # ---- choices ----
 
 
-def winners(scores: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
-    """P(each score wins after one-sided noise, P(z) ~ exp(-z/scale) for z >= 0), the first of equals; enumerated."""
-    q = np.exp(-1 / scale)
-    tops = np.arange(int(scores.min()), int(scores.max()) + int(60 * scale))
-    chances = []
-    for i, score in enumerate(scores):
-        own = np.where(tops >= score, (1 - q) * q ** (tops - score), 0.0)
-        others = [1 - q ** np.maximum(0, tops - other + (j > i)) for j, other in enumerate(scores) if j != i]
-        chances.append(float(np.sum(own * np.prod(others, axis=0))))
-    return np.array(chances)
-
-
 def softmax(scores: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
     weights = np.exp((scores - scores.max()) / scale)
     return np.asarray(weights / weights.sum())
@@ -371,10 +359,9 @@ def test_the_best_wins_as_often_as_it_should(kind: NoiseKind) -> None:
     n, scores = 6000, np.array([0, 3, 3, -2])
     own = accountant(kind)
     counts = np.bincount([own.choose(scores, 1, Fraction(1, 8)) for _ in range(n)], minlength=4)
-    law, scale = (winners, 16.0) if kind == "laplace" else (softmax, 2.0)
-    assert law(scores, scale).sum() == pytest.approx(1, abs=1e-12)
-    assert chi_square_tail(counts, law(scores, scale)) > ALARM
-    assert chi_square_tail(counts, law(scores, scale / 2)) < ALARM  # control: half the noise
+    scale = 16.0 if kind == "laplace" else 2.0
+    assert chi_square_tail(counts, softmax(scores, scale)) > ALARM
+    assert chi_square_tail(counts, softmax(scores, scale / 2)) < ALARM  # control: half the noise
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 5])
@@ -387,8 +374,8 @@ def test_one_row_changes_no_choice_by_more_than_its_cost(sensitivity: int) -> No
     moves = np.array(np.meshgrid(*[[-sensitivity, 0, sensitivity]] * 3)).reshape(3, -1).T
 
     def worst(scale: float) -> float:
-        laws = np.array([winners(scores + move, scale) for move in moves])
-        return float(np.log(laws / winners(scores, scale)).max())
+        chances = np.array([softmax(scores + move, scale) for move in moves])
+        return float(np.log(chances / softmax(scores, scale)).max())
 
     assert worst(scale) <= float(own.spent) + 1e-9
     assert worst(scale / 2) > float(own.spent)  # control
