@@ -24,8 +24,6 @@ from dipriv.references._learning.zcdp import largest_rho
 
 SENSITIVITY = 1 << 10
 """Of the scores of a choice."""
-DRAWS_PER_CHOICE = 100
-"""Choices are made one at a time: one for this many draws."""
 SEPARATION = 1.75
 """In standard deviations of the noise: the distance of Gaussian counts of two datasets that differ in many rows."""
 EDGES = np.linspace(-2.5, 2.5, 11)
@@ -45,26 +43,25 @@ def audit_primitives(
 
     Gaussian noise and thresholds are audited where δ is positive: without it they are not used.
 
-    >>> (counts, choices), _ = audit_primitives(1.0, draws=200_000, seed=1)
-    >>> 0.9 < counts.lower < 1, 0.7 < choices.lower < 1
+    >>> (counts,), (choices,) = audit_primitives(1.0, draws=200_000, seed=1)
+    >>> 0.9 < counts.lower < 1, 0.99 < choices.epsilon < 1
     (True, True)
     """
     laplace = Accountant("laplace", Fraction(epsilon) * draws, source(seed))  # a budget for all draws
-    bounds = (
-        _laplace_counts(laplace, epsilon, max(1, draws // 2), confidence),
-        _choices(laplace, epsilon, max(1, draws // DRAWS_PER_CHOICE), confidence),
-    )
+    counts = _laplace_counts(laplace, epsilon, max(1, draws // 2), confidence)
+    choices = Exact("exponential mechanism", epsilon, _range(laplace.kind, Fraction(epsilon)), 0.0, Scope.MEASUREMENT)
     if not delta:
-        return bounds, ()
+        return (counts,), (choices,)
     rho = largest_rho(Fraction(epsilon), Fraction(delta))
     gaussian = Accountant("gaussian", rho * draws, source(seed).child("gaussian"))
     found = _gaussian_counts(gaussian, rho, epsilon, delta, max(1, draws // 2), confidence)
     exact = (
-        _exponential_mechanism(rho, epsilon, delta),
+        choices,
+        _gaussian_choices(rho, epsilon, delta),
         _threshold(laplace, Fraction(epsilon), epsilon, delta),
         _threshold(gaussian, rho, epsilon, delta),
     )
-    return (*bounds, found), exact
+    return (counts, found), exact
 
 
 def _laplace_counts(accountant: Accountant, epsilon: float, tries: int, confidence: float) -> Bound:
@@ -102,32 +99,24 @@ def _gaussian_counts(
     return Bound("Gaussian noise on counts", epsilon, lower, confidence, 2 * tries, words, delta, Scope.MEASUREMENT)
 
 
-def _choices(accountant: Accountant, epsilon: float, tries: int, confidence: float) -> Bound:
-    """One row changes both scores by the sensitivity, in opposite directions. The event: the lower one is chosen."""
-    ahead = round(3 * 2 * SENSITIVITY / epsilon)  # three times the scale: chosen in one of 21 tries
-
-    def hits(change: int) -> int:
-        scores = np.array([-change, ahead + change])
-        return sum(accountant.choose(scores, SENSITIVITY, Fraction(epsilon)) == 0 for _ in range(tries))
-
-    lower = epsilon_of_draws(hits(0), tries, hits(SENSITIVITY), tries, confidence)
-    words = "a row that moves two scores"
-    return Bound("exponential mechanism, drawn", epsilon, lower, confidence, 2 * tries, words, scope=Scope.MEASUREMENT)
+def _gaussian_choices(rho: Fraction, epsilon: float, delta: float) -> Exact:
+    """A choice beside Gaussian noise: a range η of the privacy loss costs η²/8 of zCDP."""
+    found = epsilon_of_rho(_range("gaussian", rho) ** 2 / 8, delta) * (1 - ROUNDING)
+    return Exact("exponential mechanism, zCDP", epsilon, found, delta, Scope.MEASUREMENT)
 
 
-def _exponential_mechanism(rho: Fraction, epsilon: float, delta: float) -> Exact:
-    """The largest range η of the privacy loss over small score vectors and all their neighbours; it costs η²/8."""
+def _range(kind: NoiseKind, cost: Fraction) -> float:
+    """The largest range of the privacy loss of a choice, over small score vectors and all their neighbours."""
     ranges = []
     for scores in SCORES:
-        before = _log_chances(np.array(scores) * SENSITIVITY, rho)
+        before = _log_chances(np.array(scores) * SENSITIVITY, kind, cost)
         for moves in product((-1, 0, 1), repeat=len(scores)):
-            after = _log_chances(np.add(scores, moves) * SENSITIVITY, rho)
+            after = _log_chances(np.add(scores, moves) * SENSITIVITY, kind, cost)
             ranges.append(float(np.ptp(after - before)))
-    found = epsilon_of_rho(max(ranges) ** 2 / 8, delta) * (1 - ROUNDING)
-    return Exact("exponential mechanism", epsilon, found, delta, Scope.MEASUREMENT)
+    return max(ranges) * (1 - ROUNDING)
 
 
-def _log_chances(scores: NDArray[np.int64], rho: Fraction) -> FloatArray:
+def _log_chances(scores: NDArray[np.int64], kind: NoiseKind, cost: Fraction) -> FloatArray:
     """The log of the probability that a choice takes each of these scores.
 
     The choice is by inversion, so a candidate's probability is the length of the interval of random words that lead to
@@ -135,7 +124,7 @@ def _log_chances(scores: NDArray[np.int64], rho: Fraction) -> FloatArray:
     """
 
     def choice(word: int) -> int:
-        return Accountant("gaussian", rho, _FirstWord(word)).choose(scores, SENSITIVITY, rho)
+        return Accountant(kind, cost, _FirstWord(word)).choose(scores, SENSITIVITY, cost)
 
     ends = [0, *(_first(choice, number) for number in range(1, len(scores))), 1 << 64]
     return np.log(np.diff(np.array(ends, dtype=object)).astype(np.float64) * 2.0**-64)

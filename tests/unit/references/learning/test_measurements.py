@@ -110,12 +110,7 @@ def test_a_choice_costs_no_more_than_requested(kind: NoiseKind, cost: Fraction, 
     own = accountant(kind)
     own.choose(ZEROS, sensitivity, cost)
     assert 0 < own.spent <= cost
-    if kind == "laplace":  # scales of choices are whole numbers
-        scale = 2 * sensitivity / own.spent
-        assert scale.denominator == 1
-        assert scale - 1 < 2 * sensitivity / cost
-    else:
-        assert own.spent >= cost * Fraction(99, 100)
+    assert own.spent >= cost * Fraction(99, 100)
 
 
 @settings(max_examples=60)
@@ -138,9 +133,6 @@ def test_budgets_that_are_too_small_are_refused(kind: NoiseKind) -> None:
     tiny = Fraction(1, MAX_SCALE) if kind == "laplace" else Fraction(1, measurements.MAX_STEPS**2 + 1)
     with pytest.raises(InputError, match="larger than"):
         own.noisy_counts(ZEROS, tiny)
-    if kind == "laplace":
-        with pytest.raises(InputError, match="larger than"):
-            own.choose(ZEROS, 1, tiny)
     assert own.spent == 0
 
 
