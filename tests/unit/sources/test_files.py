@@ -100,6 +100,21 @@ def test_bad_files_are_refused_without_a_cell(name: str, tmp_path: Path) -> None
     assert MARKER not in str(caught.value)
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_quote_that_is_not_closed_takes_no_rows_away(closed: bool, tmp_path: Path) -> None:
+    """Without a word, the file would have as many rows less as there are up to the next quote, or to the end."""
+    lines = [f"{number},M" for number in range(500)]
+    lines[200] = '200,"M'
+    if closed:
+        lines[400] = '400,M"'
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["age,sex", *lines]) + "\n", encoding="utf-8")
+    refused(InputError, "t.csv", "column 'sex'", "more than 100 lines", call=lambda: File.at(file).read())
+    lines[200], lines[400] = '200,"M\nor\nF"', "400,M"
+    file.write_text("\n".join(["age,sex", *lines]) + "\n", encoding="utf-8")
+    assert File.at(file).read().num_rows == 500  # control: some lines in a cell
+
+
 def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": np.arange(100_000)}), file)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dipriv._tables.cell_classes import CellClass, classify
@@ -17,6 +18,8 @@ from dipriv.sources._errors import BLOCK_BYTES
 from dipriv.sources._formats.registry import TableFile, file_format
 from dipriv.sources._untrusted import check_width
 
+MAX_LINES = 100
+"""Lines in one cell of a CSV file."""
 _FIRST_LINE = re.compile(rb"""(?:[^"\r\n]++|"[^"]*+")*+""")
 
 
@@ -40,7 +43,9 @@ class DelimitedText:
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._translated(file, schema.names), file.open() as stream:
-            yield from self._reader(stream, schema, names)
+            for batch in self._reader(stream, schema, names):
+                _check_quotes(file.name, batch)
+                yield batch
 
     def n_rows(self, file: TableFile) -> int | None:
         return None
@@ -110,6 +115,17 @@ def _not_utf8(file_name: str, column: str) -> InputError:
         f"{file_name}: column {column!r} is not in UTF-8.",
         "Convert the file: iconv -f latin1 -t utf8 OLD > NEW (if it is in Latin-1).",
     )
+
+
+def _check_quotes(name: str, batch: pa.RecordBatch) -> None:
+    """A quote that is not closed takes all lines up to the next one, or to the end of the file, into its cell."""
+    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
+        longest = pc.max(pc.binary_length(cells)).as_py() or 0
+        if longest > MAX_LINES and pc.max(pc.count_substring(cells, "\n")).as_py() > MAX_LINES:
+            raise InputError(
+                f"{name}: a cell of column {column!r} has more than {MAX_LINES} lines: a quote is not closed.",
+                'Close it; inside of quotes, write "" for a quote.',
+            )
 
 
 def _check_header(name: str, columns: list[str]) -> None:
