@@ -75,7 +75,9 @@ def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting
 def warm_up() -> None:
     """Compile the loops of dipriv once, outside of all clocks."""
     small = pd.DataFrame({"x": [float(number) for number in range(400)], "y": [number % 3 for number in range(400)]})
-    mixed = small.assign(text=small["y"].astype(str), yes=small["y"] == 1, missing=small["x"].where(small["y"] > 0))
+    mixed = small.assign(
+        text=small["y"].map(list("abc").__getitem__), yes=small["y"] == 1, missing=small["x"].where(small["y"] > 0)
+    )
     for frame in (small, small[["x"]], small[["y"]], mixed):
         ours(frame)(0)
 

@@ -30,7 +30,7 @@ def kept(name: str, seed: int) -> dict[str, float]:
 
 def expected(name: str, seed: int) -> dict[str, float]:
     """`release.fidelity` of a real table, nothing declared: the mean over columns, the largest, and the share."""
-    release = dipriv.privatize(TABLES[name].frame, EPSILON, seed=seed)
+    release = dipriv.privatize(TABLES[name].frame, EPSILON, types=TABLES[name].types, seed=seed)
     known = [kept for kept in release.fidelity.values() if not np.isnan(kept)]
     return {"mean": float(np.mean(known)), "largest": float(np.max(known)), "share": reference_share(release)}
 

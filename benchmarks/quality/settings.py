@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -24,18 +25,19 @@ def methods(table: Table) -> list[Method]:
     def histogram(delta: float) -> Any:
         return lambda seed: histograms.synthesize(frame, table.book, EPSILON, delta, seed)
 
-    found = [Method(DEFAULT, APPROXIMATE, ours(frame), SEEDS)]
+    default = partial(ours, frame, types=table.types)
+    found = [Method(DEFAULT, APPROXIMATE, default(), SEEDS)]
     if table.labels:
-        found += [Method(PUBLIC, f"{APPROXIMATE}; labels are public", ours(frame, labels="public"), SEEDS)]
+        found += [Method(PUBLIC, f"{APPROXIMATE}; labels are public", default(labels="public"), SEEDS)]
     found += [
         Method(DECLARED, APPROXIMATE, ours(frame, schema=table.declared), SEEDS),
         Method(DECLARED_PURE, PURE, ours(frame, schema=table.declared, delta=0.0), SEEDS),
     ]
     if table.target is not None:
-        found += [Method(targeting(table.target), APPROXIMATE, ours(frame, target=table.target), SEEDS)]
+        found += [Method(targeting(table.target), APPROXIMATE, default(target=table.target), SEEDS)]
     for epsilon in table.epsilons:
         promise = APPROXIMATE.replace("ε = 1", f"ε = {epsilon:g}")
-        found += [Method(at_epsilon(epsilon), promise, ours(frame, epsilon), SEEDS)]
+        found += [Method(at_epsilon(epsilon), promise, default(epsilon), SEEDS)]
     return [
         *found,
         Method(HISTOGRAMS[DECLARED], APPROXIMATE, histogram(DELTA), SEEDS),

@@ -12,7 +12,7 @@ import pandas as pd
 import dipriv
 from benchmarks.quality.bins import Bins, Codebook, codebook
 from dipriv._base.arrays import FloatArray
-from dipriv.schema import Kind
+from dipriv.schema import ColumnType, Kind
 from research.data import data_file
 from research.experiments import bank
 
@@ -52,6 +52,11 @@ class Table:
     def labels(self) -> list[str]:
         """The columns of text."""
         return [name for name in self.columns if not _numeric(self.frame[name])]
+
+    @property
+    def types(self) -> dict[str, ColumnType]:
+        """Codes that are digits are text, where dipriv would ask."""
+        return dict.fromkeys(self.labels, "text")
 
     @cached_property
     def declared(self) -> dict[str, Kind]:
