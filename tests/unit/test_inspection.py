@@ -385,7 +385,8 @@ def real(path: str) -> pa.Table:
 )
 def test_real_tables(path: str, keys: set[str]) -> None:
     table = real(path)
-    inspection = inspect(table)
+    texts = [column.name for column in table.schema if pa.types.is_string(column.type)]
+    inspection = inspect(table, types=dict.fromkeys(texts, "text"))  # some are codes of digits
     assert {column.name: column.warning for column in inspection.columns if column.warning} == dict.fromkeys(
         keys, "identifier"
     )
