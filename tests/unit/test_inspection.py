@@ -21,6 +21,7 @@ from scipy import stats
 import dipriv
 from dipriv import Categorical, Continuous, Datetime, Discrete, Mixed, Schema, SchemaError
 from dipriv._tables import frames as tables
+from dipriv._tables.arrow import is_text
 from dipriv._tables.identifiers import EXPECTED_REPEATS
 from dipriv.inspection import MAX_LISTED, ColumnFacts, Inspection, free_text, inspect, refuse_free_text
 from tests.support import ALARM, data_folder
@@ -385,7 +386,7 @@ def real(path: str) -> pa.Table:
 )
 def test_real_tables(path: str, keys: set[str]) -> None:
     table = real(path)
-    texts = [column.name for column in table.schema if pa.types.is_string(column.type)]
+    texts = [column.name for column in table.schema if is_text(column.type)]
     inspection = inspect(table, types=dict.fromkeys(texts, "text"))  # some are codes of digits
     assert {column.name: column.warning for column in inspection.columns if column.warning} == dict.fromkeys(
         keys, "identifier"
