@@ -210,6 +210,23 @@ class Ledger:
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
             return self._spend(connection, name, epsilon, guarantee, output)
 
+    def add_table(self, name: str, table: TableFingerprint) -> None:
+        """Register a table with a data set, for which a release of it is reserved.
+
+        Parameters
+        ----------
+        name : of the data set.
+        table : the table's fingerprint.
+
+        Raises
+        ------
+        BudgetError : the table belongs to another data set or resembles one.
+        LedgerError : the database failed.
+        """
+        with self._registering() as connection:
+            known = queries.resolve_name(connection, name, False, table, None, self._database.option)
+            queries.register(connection, known, table, is_new=False)
+
     def commit(self, release: Reservation, rows: int) -> None:
         """Record that the output of a reserved release is written, and its number of rows.
 

@@ -87,6 +87,7 @@ COLUMNS = Table(
     Column("digest", LargeBinary, nullable=False, index=True),
     Column("n_distinct", BigInteger, nullable=False),
     Column("sketch", LargeBinary, nullable=False),
+    Column("tags", LargeBinary, nullable=False),
     sqlite_autoincrement=True,
 )
 DISTINCT = Table(  # the keeper affirmed that tables of `dataset` describe other people than those of `other`
@@ -157,6 +158,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "digest": _DIGEST,
         "n_distinct": _COUNT,
         "sketch": _SKETCH,
+        "tags": _SKETCH,
     },
     DISTINCT: {"id": _COUNT, "dataset": _KNOWN, "other": _KNOWN, "created": _TEXT},
     RELEASES: {
