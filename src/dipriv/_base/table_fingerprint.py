@@ -27,7 +27,7 @@ class ColumnFingerprint:
     """The sum of the hashes of a column's cells, in any order; `sketch` is of its values if most of them differ.
 
     `tags` are sorted keyed hashes of sampled values and their counts. `chance` bounds the probability that an unrelated
-    table has a column with `needed` of these tags; it is not stored.
+    table has a column with `needed` of these tags; it is not stored, nor is the name.
     """
 
     digest: bytes = field(repr=False)
@@ -35,6 +35,7 @@ class ColumnFingerprint:
     sketch: bytes = field(repr=False, default=b"")
     tags: bytes = field(repr=False, default=b"")
     chance: float = field(repr=False, default=1.0)
+    name: str = field(repr=False, default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ def chances(counts: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.uin
     owner = np.repeat(np.arange(len(counts)), [len(each) for each in counts])
     every, label = np.concatenate(counts).astype(float), np.unique(np.concatenate(labels), return_inverse=True)[1]
     variance = every * np.maximum(0.0, 1 - every / rows)
-    width, span = 2 * np.sqrt(2 * variance), 4.0 * rows + 4  # places of labels on one line, further apart than a width
-    line = np.sort(label * span + every)
+    width, span = 2 * np.sqrt(2 * variance), 4.0 * rows + 4  # a label has a span of the line, wider than any width
     place = label * span + every
+    line = np.sort(place)
     near = np.searchsorted(line, place + width, "right") - np.searchsorted(line, place - width, "left")
     expected = np.bincount(owner, np.minimum(1.0, ive(0, 2 * variance) * near), minlength=len(counts))
     least = needed(np.array([len(each) for each in counts]))

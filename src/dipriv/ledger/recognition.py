@@ -78,7 +78,7 @@ def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[R
     """Data sets that have columns of the same cells, in any order.
 
     One column of at least `TELLING` distinct values is enough. Columns of fewer values can be equal by chance: all
-    columns of the smaller table must be, or so many that `_same_counts` finds chance improbable.
+    columns of the smaller table must be; `_same_counts` judges whether fewer are improbable by chance.
     """
     own = Counter(column.digest for column in table.columns)
     telling = {column.digest for column in table.columns if column.n_distinct >= TELLING}

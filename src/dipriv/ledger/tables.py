@@ -112,9 +112,13 @@ RELEASES = Table(
     Column("rows", BigInteger),
     Column("guarantee", Text, nullable=False),
     Column("output", Text),
+    Column("unit_digest", LargeBinary),  # of the cells of the column of the privacy unit or of the split
     sqlite_autoincrement=True,
 )
-ADDED: dict[int, tuple[Column[float], ...]] = {2: (DATASETS.c.delta_budget, RELEASES.c.delta)}
+ADDED: dict[int, tuple[Column[Any], ...]] = {
+    2: (DATASETS.c.delta_budget, RELEASES.c.delta),
+    3: (RELEASES.c.unit_digest,),
+}
 """The columns that each version after the first added."""
 ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT)}
 """The tables that each version after the first added."""
@@ -172,6 +176,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "rows": _COUNT,
         "guarantee": _TEXT,
         "output": _TEXT,
+        "unit_digest": _DIGEST,
     },
 }
 

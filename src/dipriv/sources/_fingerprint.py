@@ -154,7 +154,8 @@ class Fingerprint:
         labels = [sketch[some] for sketch, some in zip(self._sketches, sampled, strict=False)]
         counts = [count[some].astype(np.int64) for count, some in zip(self._counts, sampled, strict=False)]
         tags = map(self._tags, labels, counts)
-        columns = tuple(map(self._column, self._columns, labels, tags, chances(counts, labels, self.rows)))
+        bounds = chances(counts, labels, self.rows)
+        columns = tuple(map(self._column, self._columns, labels, tags, bounds, self.names))
         order, content = self.order(), self.content()
         return TableFingerprint(self.rows, content, order, is_ordered, columns, self._row_sketch(), prefixes)
 
@@ -171,12 +172,12 @@ class Fingerprint:
         tags = row_hashes(Hashes(labels, counts.astype(np.uint64)), self._keys.tags).high
         return np.unique(tags).astype("<u8").tobytes()
 
-    def _column(self, sums: Words, sketch: Words, tags: bytes, chance: float) -> ColumnFingerprint:
+    def _column(self, sums: Words, sketch: Words, tags: bytes, chance: float, name: str) -> ColumnFingerprint:
         size = len(sketch)
         n_distinct = size if size < SKETCH_SIZE else min(self.rows, round((size - 1) * 2.0**64 / float(sketch[-1])))
         mostly_distinct = n_distinct >= max(TELLING, self.rows / 2)
         values = _packed(sketch) if mostly_distinct else b""
-        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, values, tags, chance)
+        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, values, tags, chance, name)
 
 
 def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> Fingerprint:

@@ -215,6 +215,23 @@ def test_units_do_not_mix(ledger: Ledger) -> None:
     assert ledger.dataset("visits").power() is not None
 
 
+def test_a_unit_is_known_by_its_cells_and_not_only_by_its_name(ledger: Ledger) -> None:
+    """Else two columns could change their names, and ε of other persons be added up, or other rows be held out."""
+    cells = column("cells of person"), column("cells of house")
+    person = replace(PROMISE, unit=PERSON)
+
+    def reserve(word: bytes, *names: str, columns: Any = cells) -> None:
+        named = tuple(replace(one, name=name) for one, name in zip(columns, names, strict=True))
+        ledger.reserve(ReleaseRequest("visits", replace(content(word), columns=named)), 0.1, person)
+
+    reserve(b"visits", "person", "house")
+    reserve(b"visits", "person", "home")
+    words = "'visits'", "another name in this table", "do not add up", "names that they had"
+    refused(BudgetError, *words, call=lambda: reserve(b"visits", "house", "person"))
+    reserve(b"more visits", "person", "house", columns=(column("more persons"), column("more houses")))
+    assert ledger.dataset("visits").releases == 3
+
+
 def test_no_power_is_stated_where_nothing_bounds_it(ledger: Ledger) -> None:
     exposed = replace(PROMISE, unprotected=(Unprotected(UnprotectedKind.HOLDOUT_ROWS, 250),))
     seeded = replace(PROMISE, secure_randomness=False)
