@@ -2,14 +2,20 @@
 
 A sketch is a sample of a set that two tables draw alike: its `SKETCH_SIZE` smallest keyed hashes (bottom-k sampling,
 Cohen and Kaplan 2007). What two samples share estimates what the sets share.
+
+The tags of a column are of its sampled values together with how often each occurs. One row more or less changes one tag
+of a column, and one cell two tags; unrelated tables have equal tags by chance (`coincidence`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ive
 
 SKETCH_SIZE = 256
 TELLING = 10
@@ -18,20 +24,27 @@ TELLING = 10
 
 @dataclass(frozen=True)
 class ColumnFingerprint:
-    """The sum of the hashes of a column's cells, in any order; `sketch` is of its values if most of them differ."""
+    """The sum of the hashes of a column's cells, in any order; `sketch` is of its values if most of them differ.
+
+    `tags` are sorted keyed hashes of sampled values and their counts. `chance` bounds the probability that an unrelated
+    table has a column with `needed` of these tags; it is not stored, nor is the name.
+    """
 
     digest: bytes = field(repr=False)
     n_distinct: int
     sketch: bytes = field(repr=False, default=b"")
+    tags: bytes = field(repr=False, default=b"")
+    chance: float = field(repr=False, default=1.0)
+    name: str = field(repr=False, default="", compare=False)
 
 
 @dataclass(frozen=True)
 class TableFingerprint:
     """The keyed fingerprint of a table.
 
-    `content` is of the columns' names and of all rows in any order, `order` of the rows in their order; `prefixes` are
-    the orders of its beginnings that have as many rows as a known table. `is_ordered` is false where the order of rows
-    is not the table's own, but that of an engine.
+    `content` is of all rows in any order, `order` of the rows in their order; neither depends on the names or the order
+    of columns. `prefixes` are the orders of its beginnings that have as many rows as a known table. `is_ordered` is
+    false where the order of rows is not the table's own, but that of an engine.
     """
 
     rows: int
@@ -70,3 +83,57 @@ def overlap(one: bytes, other: bytes) -> Overlap:
         first, second = first[first <= min(ends)], second[second <= min(ends)]
     common = len(np.intersect1d(first, second, assume_unique=True))
     return Overlap(common, common / max(1, min(len(first), len(second))))
+
+
+def needed(n_tags: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    """How many tags two columns must share to match, of the larger number that one of them has: half, at least one."""
+    return np.maximum(1, np.asarray(n_tags, np.int64) // 2).astype(np.int64)
+
+
+def chances(counts: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.uint64]], rows: int) -> list[float]:
+    """Bounds on the probabilities that an unrelated table has a column with half of the tags of each of these columns.
+
+    The model: both tables are drawn from the same distribution, row by row. The counts of a value with the share p are
+    then about Poisson with the variance v = n p (1 - p) each, and equal with probability exp(-2v) I_0(2v), which is
+    about 1 / sqrt(4 pi v). Columns of the other table that have the same label about as often (within two standard
+    deviations of the difference) add their own chances; this table shows how many there are. With E the expected
+    number of equal tags of a column, Markov's and Chernoff's inequalities bound the probability of m by E / m and
+    exp(m - E) (E / m)^m; both take the tags of a column as independent.
+    """
+    if not counts:
+        return []
+    owner = np.repeat(np.arange(len(counts)), [len(each) for each in counts])
+    every, label = np.concatenate(counts).astype(float), np.unique(np.concatenate(labels), return_inverse=True)[1]
+    variance = every * np.maximum(0.0, 1 - every / rows)
+    width, span = 2 * np.sqrt(2 * variance), 4.0 * rows + 4  # a label has a span of the line, wider than any width
+    place = label * span + every
+    line = np.sort(place)
+    near = np.searchsorted(line, place + width, "right") - np.searchsorted(line, place - width, "left")
+    expected = np.bincount(owner, np.minimum(1.0, ive(0, 2 * variance) * near), minlength=len(counts))
+    least = needed(np.array([len(each) for each in counts]))
+    with np.errstate(divide="ignore"):
+        tail = np.where(expected < least, least - expected + least * np.log(expected / least), 0.0)
+    return [float(bound) for bound in np.minimum(1.0, np.minimum(expected / least, np.exp(tail)))]
+
+
+def coincidence(matched: ArrayLike, all_chances: ArrayLike) -> float:
+    """A bound on the probability that columns match by chance with as much evidence as those that do.
+
+    The evidence is the sum of log(1 / c) over matching columns, where c is the chance of each. By Chernoff's inequality
+    it reaches s with a probability of at most exp(-ts) times the product of 1 - c + c^(1 - t) over all columns, for any
+    t > 0. It takes columns as independent.
+
+    >>> coincidence([0.02, 0.02, 0.02], [0.02, 0.02, 0.02]) < 1e-4
+    True
+    >>> coincidence([0.02], [0.02] * 20)
+    1.0
+    """
+    smallest = np.finfo(float).tiny
+    found, every = np.maximum(matched, smallest), np.maximum(all_chances, smallest)
+    return min(
+        1.0,
+        *(
+            float(np.exp(t * np.log(found).sum() + np.log1p(every ** (1 - t) - every).sum()))
+            for t in (0.25, 0.5, 0.75, 1.0)
+        ),
+    )

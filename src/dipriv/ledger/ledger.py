@@ -189,7 +189,7 @@ class Ledger:
         Raises
         ------
         BudgetError : more ε or δ is requested than is left; the table belongs to another data set or resembles one; or
-            earlier releases protect another privacy unit.
+            earlier releases protect another privacy unit, or took it from another column.
         DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
             held-out rows could be released, or protected rows be held out.
         InputError : ε is outside its limits, or below that of the guarantee.
@@ -208,7 +208,26 @@ class Ledger:
             if release.split_key is not None and known.holdout is None:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
-            return self._spend(connection, name, epsilon, guarantee, output)
+            unit = release.digest_of(guarantee.unit.column or release.by)
+            queries.check_unit_column(connection, dataset, name, table, unit)
+            return self._spend(connection, name, epsilon, guarantee, output, unit)
+
+    def add_table(self, name: str, table: TableFingerprint) -> None:
+        """Register a table with a data set, for which a release of it is reserved.
+
+        Parameters
+        ----------
+        name : of the data set.
+        table : the table's fingerprint.
+
+        Raises
+        ------
+        BudgetError : the table belongs to another data set or resembles one.
+        LedgerError : the database failed.
+        """
+        with self._registering() as connection:
+            known = queries.resolve_name(connection, name, False, table, None, self._database.option)
+            queries.register(connection, known, table, is_new=False)
 
     def commit(self, release: Reservation, rows: int) -> None:
         """Record that the output of a reserved release is written, and its number of rows.
@@ -338,7 +357,13 @@ class Ledger:
         return f"Ledger({self.url!r})"
 
     def _spend(
-        self, connection: Connection, name: str, epsilon: float, guarantee: Guarantee, output: str | None
+        self,
+        connection: Connection,
+        name: str,
+        epsilon: float,
+        guarantee: Guarantee,
+        output: str | None,
+        unit_digest: bytes | None = None,
     ) -> Reservation:
         option = self._database.option
         stored = queries.locked_dataset(connection, name, option)
@@ -356,6 +381,7 @@ class Ledger:
             started=now(),
             guarantee=json.dumps(guarantee.to_dict()),
             output=_file_name(output),
+            unit_digest=unit_digest,
         )
         return Reservation(queries.add(connection, release), dataset.releases + 1)
 

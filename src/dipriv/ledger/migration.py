@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Column, Connection, select, update
 from sqlalchemy.schema import CreateColumn
 
@@ -13,8 +15,11 @@ def migrate(connection: Connection, version: int) -> None:
     """Add what versions after this one have. Needs the lock of an initialisation."""
     if version < 2:
         _add_delta(connection)
-    for table in ADDED_TABLES[3] if version < 3 else ():  # contents of tables; those of older versions stay as they are
-        table.create(connection, checkfirst=True)
+    if version < 3:  # contents of tables; those of older versions stay as they are
+        for table in ADDED_TABLES[3]:
+            table.create(connection, checkfirst=True)
+        for column in ADDED[3]:
+            _add_column(connection, column)
     connection.execute(update(LEDGER).values(version=VERSION))
 
 
@@ -28,6 +33,6 @@ def _add_delta(connection: Connection) -> None:
             connection.execute(update(RELEASES).where(this).values(delta=delta))
 
 
-def _add_column(connection: Connection, column: Column[float]) -> None:
+def _add_column(connection: Connection, column: Column[Any]) -> None:
     declared = CreateColumn(column).compile(dialect=connection.dialect)
     connection.exec_driver_sql(f'ALTER TABLE "{column.table.name}" ADD COLUMN {declared}')

@@ -151,6 +151,20 @@ def register(connection: Connection, name: str, table: TableFingerprint, is_new:
     return dataset
 
 
+def check_unit_column(
+    connection: Connection, dataset: int, name: str, table: TableFingerprint, digest: bytes | None
+) -> None:
+    """Raise BudgetError if the table has the unit column of an earlier release, and another one has its name now."""
+    earlier = select(RELEASES.c.unit_digest).where(RELEASES.c.dataset == dataset, RELEASES.c.unit_digest.is_not(None))
+    met = {bytes(found) for found in connection.execute(earlier.distinct()).scalars()}
+    if digest is not None and digest not in met and met & {column.digest for column in table.columns}:
+        raise BudgetError(
+            f"earlier releases of data set {name!r} took the unit from a column that has another name in this table: "
+            "the persons of this release would be others, and their ε do not add up.",
+            "Give the columns the names that they had in the earlier releases.",
+        )
+
+
 def dataset_state(connection: Connection, name: str) -> DatasetState:
     """The stored state of a data set; empty except for the name if it is new."""
     row = connection.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().one_or_none()

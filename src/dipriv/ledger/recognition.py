@@ -1,4 +1,4 @@
-"""Which data sets a table resembles: by its content, its columns, its rows, and the values of its columns."""
+"""Which data sets a table resembles: by its content, its columns and their values and counts, and its rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, func, insert, select
 
-from dipriv._base.table_fingerprint import TELLING, TableFingerprint, overlap
+from dipriv._base.table_fingerprint import TELLING, TableFingerprint, coincidence, needed, overlap
 from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, FINGERPRINTS, now
 
 _AT_ONCE = 500
 """How many values a query compares with at once."""
+_SIZE_CHANGE = 0.05
+"""By which share of the larger table's rows two tables may differ whose counts are compared."""
+_RARE = 0.01
+"""How probable a resemblance of counts may be between unrelated tables of the same questionnaire."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Resemblance:
 def resemblances(connection: Connection, table: TableFingerprint) -> list[Resemblance]:
     """The data sets that a table resembles, each once, the strongest resemblance first."""
     found: dict[str, Resemblance] = {}
-    for which in (_same_rows, _same_columns, _common_rows, _common_values, _old_tables):
+    for which in (_same_rows, _same_columns, _common_rows, _common_values, _same_counts, _old_tables):
         for one in which(connection, table):
             found.setdefault(one.dataset, one)
     return sorted(found.values(), key=lambda one: not one.is_same)
@@ -52,7 +57,7 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint) -
     ).inserted_primary_key
     assert content is not None  # noqa: S101 (both databases return it)
     columns = [
-        {"content": content[0], "digest": column.digest, "n_distinct": column.n_distinct, "sketch": column.sketch}
+        {"content": content[0]} | {name: getattr(column, name) for name in ("digest", "n_distinct", "sketch", "tags")}
         for column in table.columns
     ]
     if columns:
@@ -70,7 +75,11 @@ def _same_rows(connection: Connection, table: TableFingerprint) -> Iterable[Rese
 
 
 def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    """Data sets that have a column of the same cells, in any order, of at least `TELLING` distinct values."""
+    """Data sets that have columns of the same cells, in any order.
+
+    One column of at least `TELLING` distinct values is enough. Columns of fewer values can be equal by chance: all
+    columns of the smaller table must be; `_same_counts` judges whether fewer are improbable by chance.
+    """
     own = Counter(column.digest for column in table.columns)
     telling = {column.digest for column in table.columns if column.n_distinct >= TELLING}
     met: dict[int, Counter[bytes]] = {}
@@ -79,11 +88,12 @@ def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[R
         facts = select(COLUMNS.c.content, COLUMNS.c.digest).where(COLUMNS.c.digest.in_(some))
         for row in connection.execute(facts):
             met.setdefault(row.content, Counter())[bytes(row.digest)] += 1
-    common = {content: (digests & own).total() for content, digests in met.items() if telling & {*digests}}
+    common = {content: (digests & own).total() for content, digests in met.items()}
     for content, count in sorted(common.items(), key=lambda item: -item[1]):
-        name = connection.execute(_name_of(content)).scalar_one()
         width = connection.execute(select(func.count()).where(COLUMNS.c.content == content)).scalar_one()
-        yield Resemblance(name, f"has {count} of the {width} columns of data set {name!r}")
+        if telling & {*met[content]} or count == min(width, len(table.columns)):
+            name = connection.execute(_name_of(content)).scalar_one()
+            yield Resemblance(name, f"has {count} of the {width} columns of data set {name!r}")
 
 
 def _common_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
@@ -101,6 +111,36 @@ def _common_values(connection: Connection, table: TableFingerprint) -> Iterable[
     for row in connection.execute(facts.where(func.length(COLUMNS.c.sketch) > 0)) if own else ():
         if any(overlap(bytes(row.sketch), sketch).is_telling for sketch in own):
             yield Resemblance(row.name, f"has a column with most of the values of one of data set {row.name!r}")
+
+
+def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
+    """Data sets with about as many rows, of whose columns two or more have mostly the same values equally often.
+
+    A column matches another if they share half of their tags. Two columns must match (all, if a table has one), and an
+    unrelated table of the same distribution must do so with a probability below `_RARE`: see `coincidence`.
+    """
+    own = [np.frombuffer(column.tags, dtype="<u8") for column in table.columns]
+    if not own:
+        return
+    sizes, every = np.array([len(tags) for tags in own]), np.concatenate(own)
+    order = np.argsort(every, kind="stable")
+    every, owner = every[order], np.repeat(np.arange(len(own)), sizes)[order]
+    gap = _SIZE_CHANGE * CONTENTS.c.rows
+    near = (CONTENTS.c.rows >= table.rows * (1 - _SIZE_CHANGE), CONTENTS.c.rows - gap <= table.rows)
+    for content in connection.execute(select(CONTENTS.c.id).where(*near)).scalars().all():
+        stored = connection.execute(select(COLUMNS.c.tags).where(COLUMNS.c.content == content)).scalars().all()
+        matches = np.zeros(len(own), bool)
+        for tags in (np.frombuffer(bytes(each), dtype="<u8") for each in stored):
+            ends = np.searchsorted(every, tags, "left"), np.searchsorted(every, tags, "right")
+            places = [owner[start:stop] for start, stop in zip(*ends, strict=True) if start < stop]
+            shared = np.bincount(np.concatenate(places), minlength=len(own)) if places else np.zeros(len(own), int)
+            matches |= shared >= needed(np.maximum(sizes, len(tags)))
+        chances = np.array([column.chance for column in table.columns])
+        is_enough = matches.sum() >= min(2, len(own), len(stored))
+        if stored and is_enough and coincidence(chances[matches], chances) < _RARE:
+            name = connection.execute(_name_of(content)).scalar_one()
+            how = f"has {matches.sum()} columns with mostly the values and counts of columns of data set {name!r}"
+            yield Resemblance(name, how)
 
 
 def _old_tables(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:

@@ -39,6 +39,10 @@ class ReleaseRequest:
     by: str | None = None
     split_key: bytes | None = field(default=None, repr=False)
 
+    def digest_of(self, column: str | None) -> bytes | None:
+        """The digest of the cells of a column, if the table has one of this name."""
+        return next((found.digest for found in self.table.columns if found.name == column), None)
+
     def check(self, known: DatasetState) -> None:
         """Raise DisclosureError if rows that were held out would be released, or the other way round."""
         name = f"data set {known.name!r}"

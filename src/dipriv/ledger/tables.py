@@ -87,6 +87,7 @@ COLUMNS = Table(
     Column("digest", LargeBinary, nullable=False, index=True),
     Column("n_distinct", BigInteger, nullable=False),
     Column("sketch", LargeBinary, nullable=False),
+    Column("tags", LargeBinary, nullable=False),
     sqlite_autoincrement=True,
 )
 DISTINCT = Table(  # the keeper affirmed that tables of `dataset` describe other people than those of `other`
@@ -111,9 +112,13 @@ RELEASES = Table(
     Column("rows", BigInteger),
     Column("guarantee", Text, nullable=False),
     Column("output", Text),
+    Column("unit_digest", LargeBinary),  # of the cells of the column of the privacy unit or of the split
     sqlite_autoincrement=True,
 )
-ADDED: dict[int, tuple[Column[float], ...]] = {2: (DATASETS.c.delta_budget, RELEASES.c.delta)}
+ADDED: dict[int, tuple[Column[Any], ...]] = {
+    2: (DATASETS.c.delta_budget, RELEASES.c.delta),
+    3: (RELEASES.c.unit_digest,),
+}
 """The columns that each version after the first added."""
 ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT)}
 """The tables that each version after the first added."""
@@ -157,6 +162,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "digest": _DIGEST,
         "n_distinct": _COUNT,
         "sketch": _SKETCH,
+        "tags": _SKETCH,
     },
     DISTINCT: {"id": _COUNT, "dataset": _KNOWN, "other": _KNOWN, "created": _TEXT},
     RELEASES: {
@@ -170,6 +176,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "rows": _COUNT,
         "guarantee": _TEXT,
         "output": _TEXT,
+        "unit_digest": _DIGEST,
     },
 }
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dipriv._base.table_fingerprint import TableFingerprint
-from dipriv.errors import DiprivError
+from dipriv.errors import BudgetError, DiprivError
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.wording import spent
 from dipriv.sources.holdout import Split
@@ -43,7 +43,11 @@ def fingerprint_request(ledger: Ledger | None) -> FingerprintRequest | None:
     """
     if ledger is None:
         return None
-    return FingerprintRequest(hmac.digest(ledger.fingerprint_key(), b"cells", "sha256"), ledger.sizes())
+    return FingerprintRequest(_cells_key(ledger), ledger.sizes())
+
+
+def _cells_key(ledger: Ledger) -> bytes:
+    return hmac.digest(ledger.fingerprint_key(), b"cells", "sha256")
 
 
 @dataclass
@@ -80,6 +84,24 @@ class LedgerSession:
         self.request.check(self.known)
         return split
 
+    def fingerprint_key(self) -> bytes:
+        """The key for fingerprints of further tables."""
+        return _cells_key(self.ledger)
+
+    def check(self, table: TableFingerprint, more: str = "") -> None:
+        """Raise BudgetError if a table is or resembles another data set than this one; `more` is added to the fault."""
+        try:
+            self.ledger.preview(name=self.name, table=table, suggestion=None)
+        except BudgetError as error:
+            raise BudgetError(
+                f"{error.fault} Rows of transform are counted for data set {self.name!r}, that of fit.{more}",
+                "Release this table with dipriv.privatize, or fit with the name of its data set (dataset=...).",
+            ) from None
+
+    def add_table(self, table: TableFingerprint) -> None:
+        """Register a further table with the data set."""
+        self.ledger.add_table(self.name, table)
+
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
         """Spend ε and δ, before any output exists."""
         reservation = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
@@ -95,8 +117,20 @@ class TransformReceipts:
     session: LedgerSession | None = field(repr=False, default=None)
     first: Receipt | None = None
 
-    def next(self) -> Receipt:
-        """A receipt of its own for each transform, also of several threads or generators."""
+    def next(self, table: TableFingerprint | None = None) -> Receipt:
+        """A receipt of its own for each transform, also of several threads or generators.
+
+        The table is registered with the data set of the fit, unless it comes in batches and is registered later.
+        """
+        if self.session is not None and table is not None:
+            self.session.check(table)
+        receipt = self._next()
+        with receipt.failing():
+            if self.session is not None and table is not None:
+                self.session.add_table(table)
+        return receipt
+
+    def _next(self) -> Receipt:
         with _LOCK:
             first, self.first = self.first, None
         if first is not None:

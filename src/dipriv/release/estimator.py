@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Seed, source
 from dipriv._random.streams import Stream
 from dipriv._tables import frames
@@ -24,7 +25,7 @@ from dipriv._tables.typed_tables import conform, read_from_text
 from dipriv.errors import DisclosureError, InputError
 from dipriv.references.protocol import LabelPolicy
 from dipriv.release import local
-from dipriv.release.accounting import Receipt, TransformReceipts
+from dipriv.release.accounting import TransformReceipts
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.make_guarantee import make_local_guarantee
 from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
@@ -45,7 +46,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
 
     With a ledger, `fit` reserves ε and δ, which cover the first `transform`; each further one reserves the ε of the
-    rows' noise again, and no δ.
+    rows' noise again, and no δ. All are counted for the data set of `fit`, and released tables are registered there:
+    a table that is or resembles another data set is refused.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ------
         DisclosureError : these are reference rows, which have no formal protection.
         InputError, ReferenceDataError : the columns are not those of `fit`.
-        BudgetError : the ledger's budget does not allow another transform.
+        BudgetError : the ledger's budget does not allow another transform, or the rows are those of another data set.
         """
         check_is_fitted(self, "mechanism_")
         table = as_table(_numbers_of_objects(X))
@@ -184,7 +186,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self._reference_fingerprint is not None and self._fingerprint(table) == self._reference_fingerprint:
             raise _fitted_on("")
-        receipt = self._next_receipt()
+        receipts = self._open_receipts()
+        receipt = receipts.next(self._seen_by_ledger(receipts, table))
         with receipt.failing():
             released = self.mechanism_.release(typed, self._keep, source(self._seed).child(Stream.NOISE))
             receipt.commit(table.rows)
@@ -194,6 +197,11 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Release a stream of Arrow record batches, one at a time: tables larger than memory are ordinary.
 
         The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
+
+        With a ledger, ε is spent for the data set of `fit` before the first batch. Whose rows they are is known only
+        after the last batch: the table is then registered with that data set, or, if it is or resembles another one,
+        the release fails with a BudgetError, and what was released must be discarded. Its ε stays spent for the data
+        set of `fit`, and is not counted for the other one.
 
         Parameters
         ----------
@@ -206,26 +214,35 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError, ReferenceDataError : the columns are not those of `fit`.
-        BudgetError : the ledger's budget does not allow another transform.
+        BudgetError : the ledger's budget does not allow another transform, or the rows are those of another data set.
         """
         check_is_fitted(self, "mechanism_")
-        receipt = self._next_receipt()
+        receipts = self._open_receipts()
+        receipt = receipts.next()
         with receipt.failing():
-            seen = Fingerprint(self._fingerprint_key, self.mechanism_.names)
+            seen = []
+            if self._reference_fingerprint is not None:
+                seen.append(Fingerprint(self._fingerprint_key, self.mechanism_.names))
+            if receipts.session is not None:
+                seen.append(Fingerprint(receipts.session.fingerprint_key(), tuple(self.feature_names_in_)))
             bits, n_rows = source(self._seed).child(Stream.NOISE), 0
             for batch in self.mechanism_.release_batches(self._seen_by(seen, batches), self._keep, bits):
                 n_rows += batch.num_rows
                 yield batch
-            if seen.content() == self._reference_fingerprint:
+            if seen and seen[0].content() == self._reference_fingerprint:
                 raise _fitted_on(" Discard what was released.")
+            if n_rows and receipts.session is not None:
+                receipts.session.check(seen[-1].result(), " Discard what was released.")
+                receipts.session.add_table(seen[-1].result())
             receipt.commit(n_rows)
 
-    def _seen_by(self, fingerprint: Fingerprint, batches: Iterable[Any]) -> Iterator[Any]:
+    def _seen_by(self, fingerprints: Iterable[Fingerprint], batches: Iterable[Any]) -> Iterator[Any]:
         for batch in (batch for batch in batches if batch.num_rows):
             typed = self._typed(frames.read(batch))
             self.mechanism_.check(typed)
-            if self._reference_fingerprint is not None:
-                fingerprint.update(batch.select(list(self.mechanism_.names)))
+            for fingerprint in fingerprints:
+                is_whole = {*fingerprint.names} <= {*batch.schema.names}
+                fingerprint.update(batch.select(list(fingerprint.names)) if is_whole else batch)
             yield typed.native.combine_chunks().to_batches()[0]
 
     def _typed(self, table: Table) -> Table:
@@ -305,13 +322,19 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fingerprint(self, table: Table) -> bytes:
         return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key).content()
 
-    def _next_receipt(self) -> Receipt:
-        """The reservation of `fit` for the first transform; a new one for each further transform."""
+    def _seen_by_ledger(self, receipts: TransformReceipts, table: Table) -> TableFingerprint | None:
+        """The fingerprint that the ledger knows a table by, of all its columns."""
+        if receipts.session is None or not table.rows:
+            return None
+        return fingerprint_of(table.batch(), receipts.session.fingerprint_key()).result()
+
+    def _open_receipts(self) -> TransformReceipts:
+        """The reservation of `fit` for the first transform, and a new one for each further transform."""
         if self._receipts is None:
             raise InputError(
                 "this transformer was pickled or copied, and cannot count a release in its ledger.", "Fit it again."
             )
-        return self._receipts.next()
+        return self._receipts
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle has no connection to a ledger: a transformer that has one must be fitted again."""

@@ -5,9 +5,11 @@ equal tables have equal fingerprints, however they are stored, typed, or cut int
 that share columns or rows are recognized by them:
 
 * a column is the sum of its cells' hashes, in two words modulo 2^64 each: a hash of the multiset of cells;
-* a table is the sum of its rows' hashes, with the names of its columns;
+* a table is the sum of its rows' hashes; names and order of columns do not matter;
 * the order of rows is the polynomial Σ f_i r^i of the rows' hashes f_i, in the same words, for a secret odd r;
-* sketches are samples of distinct rows and cells: those with the smallest hashes.
+* sketches are samples of distinct rows and cells: those with the smallest hashes. A cell of the final sketch was in
+  it from its first occurrence on, so that the number of its occurrences is exact; tags are hashes of sampled cells or
+  rows and of these numbers.
 
 Sums of parts add up, so that workers can fingerprint theirs. Without the key a fingerprint says nothing about the
 table: a plain hash of a small table could be found by trying all tables.
@@ -23,10 +25,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dipriv._base.jit import jit
 from dipriv._base.parallel import in_parallel
-from dipriv._base.table_fingerprint import SKETCH_SIZE, TELLING, ColumnFingerprint, TableFingerprint
+from dipriv._base.table_fingerprint import SKETCH_SIZE, TELLING, ColumnFingerprint, TableFingerprint, chances
 from dipriv.errors import InputError
 from dipriv.sources._cells import Hashes, Words, cell_hashes, row_hashes
 from dipriv.sources.protocol import FingerprintRequest
@@ -38,10 +41,11 @@ _LAST = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class _Keys:
-    """What is derived from the key: for cells and rows two words each, for the order two odd numbers, for digests."""
+    """What is derived from the key: for cells, rows and tags two words each, for the order two odd numbers, a key."""
 
     cells: Words = field(repr=False)
     rows: Words = field(repr=False)
+    tags: Words = field(repr=False)
     multipliers: tuple[int, int] = field(repr=False)
     digest: bytes = field(repr=False)
 
@@ -49,9 +53,9 @@ class _Keys:
     def of(cls, key: bytes) -> _Keys:
         if len(key) not in _KEY_BYTES:
             raise InputError(f"the fingerprint's key has {len(key)} bytes.", "Use a ledger's fingerprint_key().")
-        words = np.frombuffer(hmac.digest(key, b"words", "sha512")[:48], dtype="<u8").astype(np.uint64)
-        odd = [int(word) // 8 * 8 + 3 for word in words[4:]]  # 3 modulo 8: its powers repeat after 2^62 rows
-        return cls(words[:2], words[2:4], (odd[0], odd[1]), hmac.digest(key, b"digest", "sha256"))
+        words = np.frombuffer(hmac.digest(key, b"words", "sha512"), dtype="<u8").astype(np.uint64)
+        odd = [int(word) // 8 * 8 + 3 for word in words[4:6]]  # 3 modulo 8: its powers repeat after 2^62 rows
+        return cls(words[:2], words[2:4], words[6:], (odd[0], odd[1]), hmac.digest(key, b"digest", "sha256"))
 
 
 class Fingerprint:
@@ -74,6 +78,7 @@ class Fingerprint:
         self._columns = np.zeros((len(self.names), 2), np.uint64)
         self._table, self._order = np.zeros(2, np.uint64), np.zeros(2, np.uint64)
         self._sketches = np.full((len(self.names) + 1, SKETCH_SIZE), _LAST)  # the last is of the rows
+        self._counts = np.zeros(self._sketches.shape, np.uint64)
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the next rows."""
@@ -90,7 +95,7 @@ class Fingerprint:
 
         def of_column(place: int) -> Hashes:
             found = cell_hashes(some.column(place), self._keys.cells)
-            _keep_smallest(found.high, self._sketches[place])
+            _keep_smallest(found.high, self._sketches[place], self._counts[place])
             return found
 
         for place, found in enumerate(in_parallel(of_column, range(len(self.names)))):
@@ -98,7 +103,7 @@ class Fingerprint:
             for lane in range(2):
                 np.add(sums[lane], found[lane], out=sums[lane])
         rows = row_hashes(sums, self._keys.rows)
-        _keep_smallest(rows.high, self._sketches[-1])
+        _keep_smallest(rows.high, self._sketches[-1], self._counts[-1])
         self._table += _sums(rows)
         pairs = zip(rows, map(np.uint64, self._keys.multipliers), strict=True)
         self._order += self._shift() * np.array([_polynomial(*pair) for pair in pairs], np.uint64)
@@ -109,8 +114,8 @@ class Fingerprint:
         self._columns += later._columns
         self._table += later._table
         self._order += self._shift() * later._order
-        for own, other in zip(self._sketches, later._sketches, strict=True):
-            _keep_smallest(other, own)
+        for place, own in enumerate(self._sketches):
+            _merge(later._sketches[place], later._counts[place], own, self._counts[place])
         self.rows += later.rows
 
     def _shift(self) -> Words:
@@ -119,17 +124,17 @@ class Fingerprint:
 
     def to_bytes(self) -> bytes:
         """The sums so far, to be sent to where they are added up."""
-        parts = (np.array([self.rows], np.uint64), self._table, self._order, self._columns, self._sketches)
+        parts = (np.array([self.rows]), self._table, self._order, self._columns, self._sketches, self._counts)
         return b"".join(part.astype("<u8").tobytes() for part in parts)
 
     @classmethod
     def from_bytes(cls, key: bytes, names: Sequence[str], data: bytes) -> Fingerprint:
         """The fingerprint that `to_bytes` was called on."""
         found, words = cls(key, names), np.frombuffer(data, dtype="<u8").astype(np.uint64)
-        ends = np.cumsum([1, 2, 2, found._columns.size])
-        rows, table, order, columns, sketches = np.split(words, ends)
-        found.rows, found._table, found._order = int(rows[0]), table, order
-        found._columns, found._sketches = columns.reshape(-1, 2), sketches.reshape(-1, SKETCH_SIZE)
+        ends = np.cumsum([1, 2, 2, found._columns.size, found._sketches.size])
+        rows, table, order, columns, sketches, counts = np.split(words, ends)
+        found.rows, found._table, found._order, found._columns = int(rows[0]), table, order, columns.reshape(-1, 2)
+        found._sketches, found._counts = sketches.reshape(-1, SKETCH_SIZE), counts.reshape(-1, SKETCH_SIZE)
         return found
 
     def order(self) -> bytes:
@@ -137,23 +142,42 @@ class Fingerprint:
         return self._order.astype("<u8").tobytes()
 
     def content(self) -> bytes:
-        """16 bytes for the names of the columns and all rows so far, in any order."""
-        facts = json.dumps([self.rows, self.names, self._table.tolist()]).encode()
+        """16 bytes for all rows so far, in any order; the names of the columns do not matter, nor does their order."""
+        facts = json.dumps([self.rows, len(self.names), self._table.tolist()]).encode()
         return hashlib.blake2b(facts, key=self._keys.digest, digest_size=16).digest()
 
     def result(self, prefixes: frozenset[bytes] = frozenset(), *, is_ordered: bool = True) -> TableFingerprint:
         """The fingerprint of all rows so far."""
         if not self.rows:
             raise InputError("the table has no rows.", "Give a table with at least one row.")
-        columns = tuple(map(self._column, self._columns, self._sketches[:-1]))
+        sampled = [sketch < _LAST for sketch in self._sketches[:-1]]
+        labels = [sketch[some] for sketch, some in zip(self._sketches, sampled, strict=False)]
+        counts = [count[some].astype(np.int64) for count, some in zip(self._counts, sampled, strict=False)]
+        tags = map(self._tags, labels, counts)
+        bounds = chances(counts, labels, self.rows)
+        columns = tuple(map(self._column, self._columns, labels, tags, bounds, self.names))
         order, content = self.order(), self.content()
-        return TableFingerprint(self.rows, content, order, is_ordered, columns, _packed(self._sketches[-1]), prefixes)
+        return TableFingerprint(self.rows, content, order, is_ordered, columns, self._row_sketch(), prefixes)
 
-    def _column(self, sums: Words, sketch: Words) -> ColumnFingerprint:
-        size = int((sketch < _LAST).sum())
+    def _row_sketch(self) -> bytes:
+        """A sample of distinct rows with their counts: half of each word has the row's hash, the other half its tag.
+
+        Rows of few columns or labels are met in unrelated tables, too, but not equally often.
+        """
+        rows, half = self._sketches[-1], np.uint64(32)
+        tags = row_hashes(Hashes(rows, self._counts[-1]), self._keys.tags).high
+        return np.sort(((rows >> half << half) | (tags >> half))[rows < _LAST]).astype("<u8").tobytes()
+
+    def _tags(self, labels: Words, counts: NDArray[np.int64]) -> bytes:
+        tags = row_hashes(Hashes(labels, counts.astype(np.uint64)), self._keys.tags).high
+        return np.unique(tags).astype("<u8").tobytes()
+
+    def _column(self, sums: Words, sketch: Words, tags: bytes, chance: float, name: str) -> ColumnFingerprint:
+        size = len(sketch)
         n_distinct = size if size < SKETCH_SIZE else min(self.rows, round((size - 1) * 2.0**64 / float(sketch[-1])))
         mostly_distinct = n_distinct >= max(TELLING, self.rows / 2)
-        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, _packed(sketch) if mostly_distinct else b"")
+        values = _packed(sketch) if mostly_distinct else b""
+        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, values, tags, chance, name)
 
 
 def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> Fingerprint:
@@ -204,17 +228,38 @@ def _polynomial(values: Words, multiplier: np.uint64) -> np.uint64:
 
 
 @jit
-def _keep_smallest(hashes: Words, sketch: Words) -> None:
-    """Put those of the hashes into a sorted sketch that are among the smallest distinct ones."""
-    met = np.zeros(256, np.uint64)  # the last one of each ending: repeated values are passed over at once
+def _add(found: np.uint64, times: np.uint64, sketch: Words, counts: Words) -> None:
+    """Count a hash that is among the smallest distinct ones; put it into the sorted sketch if it is new."""
+    if found > sketch[-1] or found == _LAST:
+        return
+    place = np.searchsorted(sketch, found)
+    if sketch[place] != found:
+        for later in range(len(sketch) - 1, place, -1):
+            sketch[later], counts[later] = sketch[later - 1], counts[later - 1]
+        sketch[place], counts[place] = found, np.uint64(0)
+    counts[place] += times
+
+
+@jit
+def _keep_smallest(hashes: Words, sketch: Words, counts: Words) -> None:
+    """Count those of the hashes that are among the smallest distinct ones, and put them into a sorted sketch."""
+    met = np.full(256, _LAST)  # the last one of each ending, and how often it came since: repeated values are common
+    times = np.zeros(256, np.uint64)
     for i in range(len(hashes)):
         found = hashes[i]
-        if found >= sketch[-1] or met[found & np.uint64(255)] == found:
+        if found > sketch[-1]:
             continue
-        met[found & np.uint64(255)] = found
-        place = np.searchsorted(sketch, found)
-        if sketch[place] == found:
-            continue
-        for later in range(len(sketch) - 1, place, -1):
-            sketch[later] = sketch[later - 1]
-        sketch[place] = found
+        slot = found & np.uint64(255)
+        if met[slot] != found:
+            _add(met[slot], times[slot], sketch, counts)
+            met[slot], times[slot] = found, np.uint64(0)
+            _add(found, np.uint64(0), sketch, counts)
+        times[slot] += np.uint64(1)
+    _merge(met, times, sketch, counts)
+
+
+@jit
+def _merge(hashes: Words, times: Words, sketch: Words, counts: Words) -> None:
+    """Add the numbers of occurrences of distinct hashes."""
+    for i in range(len(hashes)):
+        _add(hashes[i], times[i], sketch, counts)

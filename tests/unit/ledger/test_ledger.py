@@ -614,6 +614,7 @@ def as_version_1(ledger: Ledger) -> None:
         "DROP TABLE dipriv_distinct",
         "DROP TABLE dipriv_columns",
         "DROP TABLE dipriv_contents",
+        "ALTER TABLE dipriv_releases DROP COLUMN unit_digest",
         "ALTER TABLE dipriv_releases DROP COLUMN delta",
         "ALTER TABLE dipriv_datasets DROP COLUMN delta_budget",
         "UPDATE dipriv_ledger SET version = 1",

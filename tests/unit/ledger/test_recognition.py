@@ -32,16 +32,23 @@ def every_third(first: int, last: int) -> bytes:
     return np.array([10 * i + 5 * (i % 3 > 0) for i in range(first, last)], dtype="<u8").tobytes()
 
 
-def column(word: str, n_distinct: int = 500, values: bytes = b"") -> ColumnFingerprint:
-    return ColumnFingerprint(digest(word.encode()), n_distinct, values)
+def column(word: str, n_distinct: int = 500, values: bytes = b"", tags: bytes = b"") -> ColumnFingerprint:
+    return ColumnFingerprint(digest(word.encode()), n_distinct, values, tags, chance=0.02)
 
 
 PEOPLE = replace(
     content(b"people", ROWS),
-    columns=(column("id", ROWS, sketch(0, 256)), column("age", 70), column("sex", 2), column("pay")),
+    columns=(
+        column("id", ROWS, sketch(0, 256)),
+        column("age", 70, tags=sketch(1000, 1070)),
+        column("sex", 2, tags=sketch(0, 2)),
+        column("pay"),
+    ),
     row_sketch=sketch(5000, 5256),
 )
-OTHERS = replace(content(b"others", ROWS), columns=(column("sex", 2),), row_sketch=sketch(9000, 9256))
+OTHERS = replace(
+    content(b"others", ROWS), columns=(column("sex", 2), column("home", 20)), row_sketch=sketch(9000, 9256)
+)
 
 
 @pytest.fixture
@@ -59,6 +66,13 @@ def changed(word: str, **facts: Any) -> TableFingerprint:
     return replace(PEOPLE, content=digest(word.encode()), order=digest(b"o" + word.encode()), **facts)
 
 
+def alike(ages: int, sexes: int, more: int = 0) -> tuple[ColumnFingerprint, ...]:
+    """Columns with the tags of age and sex from these numbers on, and others."""
+    others = tuple(column(f"more {i}", 20, tags=sketch(3000 + 20 * i, 3020 + 20 * i)) for i in range(more))
+    ages_and_sexes = sketch(ages, ages + 70), sketch(sexes, sexes + 2)
+    return (*(column(f"{tags!r}", 70, tags=tags) for tags in ages_and_sexes), *others)
+
+
 RESEMBLING = {
     "sorted": (replace(PEOPLE, order=bytes(16)), "has the rows of data set 'people' in another order"),
     "renamed": (changed("renamed", row_sketch=b""), "has 4 of the 4 columns of data set 'people'"),
@@ -66,6 +80,12 @@ RESEMBLING = {
     "one column": (changed("age", columns=PEOPLE.columns[1:2], row_sketch=b""), "has 1 of the 4 columns"),
     "rows more": (changed("long", columns=(), row_sketch=sketch(5000, 5256)), "about 100% of the smaller of the two"),
     "half of the rows": (changed("half", columns=(), row_sketch=sketch(5128, 5240)), "rows of data set 'people'"),
+    "all columns of few values": (
+        changed("few", columns=(column("sex", 2),), row_sketch=b""),
+        "has 1 of the 4 columns",
+    ),
+    "counts": (changed("counts", rows=ROWS - 1, columns=alike(1035, 1), row_sketch=b""), "has 2 columns with mostly"),
+    "counts of 5% fewer rows": (changed("95%", rows=950, columns=alike(1000, 0), row_sketch=b""), "2 columns with"),
     "other rows and columns": (
         changed("both", columns=(column("more", 900, sketch(100, 356)),), row_sketch=b""),
         "has a column with most of the values of one of data set 'people'",
@@ -89,11 +109,24 @@ def test_a_table_that_resembles_a_data_set_is_asked_about(table: TableFingerprin
     "table",
     [
         OTHERS,
-        changed("few", columns=(column("sex", 2),), row_sketch=b""),  # a column that says nothing
+        changed("few", columns=(column("sex", 2), column("home", 20)), row_sketch=b""),  # a column that says nothing
+        changed("34 of 70", rows=ROWS - 1, columns=alike(1036, 1), row_sketch=b""),
+        changed("one of two", rows=ROWS - 1, columns=alike(1000, 2), row_sketch=b""),
+        changed("two of 22", rows=ROWS - 1, columns=alike(1000, 0, more=20), row_sketch=b""),  # may be chance
+        changed("longer", rows=ROWS + 60, columns=alike(1000, 0), row_sketch=b""),
         changed("nine", columns=(), row_sketch=sketch(5000, 5009)),  # nor do so few rows
         changed("third", columns=(), row_sketch=every_third(5000, 5256)),
     ],
-    ids=["nothing", "a common column", "few rows", "a third of the rows"],
+    ids=[
+        "nothing",
+        "a common column",
+        "too few tags",
+        "one column's tags",
+        "two of many columns",
+        "more rows",
+        "few rows",
+        "a third of the rows",
+    ],
 )
 def test_what_resembles_no_data_set_is_new(table: TableFingerprint, ledger: Ledger) -> None:
     assert look(ledger, table) == DatasetState("file")
@@ -180,6 +213,23 @@ def test_units_do_not_mix(ledger: Ledger) -> None:
         refused(BudgetError, "do not add up", "--unit person", call=partial(ledger.reserve, "visits", 0.1, other))
     assert (ledger.dataset("visits").releases, ledger.dataset("people").releases) == (2, 1)
     assert ledger.dataset("visits").power() is not None
+
+
+def test_a_unit_is_known_by_its_cells_and_not_only_by_its_name(ledger: Ledger) -> None:
+    """Else two columns could change their names, and ε of other persons be added up, or other rows be held out."""
+    cells = column("cells of person"), column("cells of house")
+    person = replace(PROMISE, unit=PERSON)
+
+    def reserve(word: bytes, *names: str, columns: Any = cells) -> None:
+        named = tuple(replace(one, name=name) for one, name in zip(columns, names, strict=True))
+        ledger.reserve(ReleaseRequest("visits", replace(content(word), columns=named)), 0.1, person)
+
+    reserve(b"visits", "person", "house")
+    reserve(b"visits", "person", "home")
+    words = "'visits'", "another name in this table", "do not add up", "names that they had"
+    refused(BudgetError, *words, call=lambda: reserve(b"visits", "house", "person"))
+    reserve(b"more visits", "person", "house", columns=(column("more persons"), column("more houses")))
+    assert ledger.dataset("visits").releases == 3
 
 
 def test_no_power_is_stated_where_nothing_bounds_it(ledger: Ledger) -> None:
