@@ -25,7 +25,7 @@ LAPLACE = "with delta=0 a further measurement costs as much ε as the first, and
 WHY: dict[tuple[str, str], str] = {
     **{(table, "margins"): MARGINS for table in ("bank", "adult", "national", "ma2019")},
     **{(table, "label margins"): MARGINS for table in ("adult", "national")},
-    **{("bank", score): LAPLACE for score in ("pairs", "triples")},
+    **{("bank", score): LAPLACE for score in ("pairs", "triples", "KL")},
 }
 """Why a table's score is behind a peer's; by the names of table and score."""
 Record = Mapping[str, Any]

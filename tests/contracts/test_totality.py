@@ -86,7 +86,7 @@ def table_cell(name: str) -> Any:
 
 
 def with_ledger(rows: pa.Table, _: str) -> Any:
-    with TemporaryDirectory() as folder, dipriv.Ledger.open(Path(folder) / "ledger.db") as ledger:
+    with TemporaryDirectory() as folder, dipriv.Ledger.create(Path(folder) / "ledger.db") as ledger:
         return dipriv.privatize(rows, 1.0, ledger=ledger, dataset="x", seed=1)
 
 
