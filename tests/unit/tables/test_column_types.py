@@ -29,7 +29,7 @@ from dipriv._tables.column_types import (
     settle_text,
 )
 from dipriv.errors import SchemaError
-from dipriv.schema import MISSING_MARKS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed
+from dipriv.schema import MISSING_MARKS, Categorical, ColumnType, Continuous, Datetime, Discrete, Kind, Mixed
 from tests.unit.refusal import refused
 
 C = CellClass
@@ -136,8 +136,8 @@ def test_no_row_changes_the_type_of_a_declared_kind_for_any_counts_up_to_100(kin
         tables = ((n - k, k) for n in range(1, 101) for k in range(n + 1))
         assert flips(classes, tables, said)[0] == 0
     for some in (C.WHOLE, C.BOOLEAN, C.DATE):
-        tables = ((n - k - m, k, m) for n in range(1, 21) for k in range(n + 1) for m in range(n + 1 - k))
-        assert flips((C.MISSING, some, C.OTHER), tables, said)[0] == 0
+        larger = ((n - k - m, k, m) for n in range(1, 21) for k in range(n + 1) for m in range(n + 1 - k))
+        assert flips((C.MISSING, some, C.OTHER), larger, said)[0] == 0
 
 
 @pytest.mark.parametrize("kind", ["Continuous", "Discrete", "Mixed", "whole levels", "real levels", "boolean levels"])
@@ -335,10 +335,14 @@ def test_rules_know_what_is_to_be_judged() -> None:
 
 
 def test_cells_settle_what_is_not_given_exactly() -> None:
-    exact = {name: name for name in ("text", "whole", "decimal", "boolean", "date", "time")}
-    vague = {name: name for name in ("number", "datetime", "seconds")}  # with or without decimals, or a zone
-    kinds = {"levels": Categorical(levels=("a", "b")), "label": Categorical(), "Continuous": Continuous()}
-    rules = TypeRules.of(kinds, {**exact, **vague})  # type: ignore[arg-type]
+    exact: dict[str, ColumnType] = {name: name for name in ("text", "whole", "decimal", "boolean", "date", "time")}
+    vague: dict[str, ColumnType] = {name: name for name in ("number", "datetime", "seconds")}  # decimals? a zone?
+    kinds: dict[str, Kind] = {
+        "levels": Categorical(levels=("a", "b")),
+        "label": Categorical(),
+        "Continuous": Continuous(),
+    }
+    rules = TypeRules.of(kinds, {**exact, **vague})
     names = (*exact, *vague, *kinds, "nothing")
     said = {name for name in names if rules.is_settled_by_cells(name, is_text=False)}
     assert said == {*vague, "label", "Continuous", "nothing"}
