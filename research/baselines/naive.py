@@ -11,6 +11,7 @@ import numpy as np
 from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames as tables
+from dipriv._tables.fitted_columns import holds_infinities
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee, Neighbouring, PrivacyUnit, UnitKind
 from dipriv.guarantee.guarantee import MIN_EPSILON, check_epsilon
@@ -89,6 +90,8 @@ def _numbers(table: tables.Table, name: str) -> FloatArray:
     cells = table.cells(name)
     if cells.missing is not None and cells.missing.any():
         raise InputError(f"column {name!r} has nulls.", "Leave these rows out: this mechanism needs numbers.")
+    if holds_infinities(name, table):
+        raise InputError(f"column {name!r} holds infinite numbers.", "Leave these rows out: they have no bounds.")
     return as_vector(cells.values, f"column {name!r}")
 
 

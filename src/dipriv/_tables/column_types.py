@@ -94,6 +94,7 @@ class Given:
     """What the keeper says about a column: one of `families`, and exactly `leaf` if that is not None.
 
     A kind of the schema is not `firm`: where its families are ruled out, the column is judged as if nothing were said.
+    Where one row more or less could rule them out, its keeper is asked.
     """
 
     families: tuple[str, ...] = ()
@@ -101,6 +102,11 @@ class Given:
     firm: bool = True
     option: bool = False
     """Whether this is the answer to a question, rather than what follows from a kind."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether cells settle nothing: neither if numbers are whole or decimal, nor if times have a zone."""
+        return self.leaf not in (None, "label") and len(self.families) <= 1
 
     @classmethod
     def type(cls, name: ColumnType) -> Given:
@@ -176,6 +182,13 @@ class TypeRules:
         """Whether the cells of a column of text must be looked at."""
         given = self.given.get(name)
         return self.asks if given is None else given.leaf not in ("text", "label")
+
+    def is_settled_by_cells(self, name: str, *, is_text: bool) -> bool:
+        """Whether cells settle the type of a column that is text in a table with types, or has no type of its own."""
+        given = self.given.get(name)
+        if given is None:
+            return not is_text
+        return not given.is_exact and (not is_text or given.leaf != "label")
 
 
 @dataclass(frozen=True)
@@ -266,7 +279,8 @@ def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType
         return pa.bool_() if settled else pa.string()
     if given is not None:
         margin = 0 if len(given.families) == 1 else 2  # so that one row cannot replace one family by another
-        possible = [family for family in given.families if 2 * _size(counts, family) > cells + margin or not cells]
+        excess = {family: 2 * _size(counts, family) - cells - margin for family in given.families}
+        possible = [family for family in excess if excess[family] > 0 or not cells]
         if len(possible) == 1:
             return _leaf(name, counts, possible[0], given)
         if given.firm and not possible:
@@ -274,6 +288,10 @@ def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType
                 f"column {name!r} is said to be {given.leaf or given.families[0]}, but not even half of its cells are.",
                 "Correct its type (types={...}, --type), or leave it out (drop=[...], --drop).",
             )
+        nearest = max(given.families, key=excess.__getitem__)
+        if excess[nearest] > -2:  # one row changes it by two at most
+            looks = _looks(counts, nearest, cells, nearly_empty)
+            return Question(name, looks, (*_answers(counts, nearest), "text"))
     most = max(_FAMILIES, key=lambda family: _size(counts, family))
     if nearly_empty:
         return Question(name, "it is nearly empty", (*_answers(counts, most), "text"))

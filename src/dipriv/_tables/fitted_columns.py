@@ -124,10 +124,15 @@ def infer(table: Table, names: Sequence[str]) -> Schema:
     return Schema(kinds)
 
 
+def holds_infinities(name: str, table: Table) -> bool:
+    """Whether a column has infinite numbers, which are clipped when its cells are taken as numbers."""
+    array = table.array(name)
+    return pt.is_floating(array.type) and bool(pc.any(pc.is_inf(array)).as_py())
+
+
 def refuse_infinities(name: str, reference: Table) -> None:
     """Of rows that a distribution is read from; in rows that are released they are clipped."""
-    array = reference.array(name)
-    if pt.is_floating(array.type) and pc.any(pc.is_inf(array)).as_py():
+    if holds_infinities(name, reference):
         raise InputError(
             f"column {name!r} holds infinite values in the reference rows, which are finite numbers and nulls.",
             "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
@@ -92,7 +93,7 @@ def is_objects(table: Table, name: str) -> bool:
 
 def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Question | None:
     """A column of objects with one type; None if it has one, or holds things that dipriv does not take."""
-    present = series.to_numpy()[~series.isna().to_numpy()]
+    present = series.to_numpy()[~_absent(series)]
     classes = Counter[_Class]()
     for of, times in Counter(map(type, present)).items():
         classes[_class(of)] += times
@@ -145,19 +146,29 @@ def _class(of: type) -> _Class:
 
 def as_text(series: Any) -> pa.Array:
     """Objects as they would be written in a CSV file; null where that is missing, and "(object)" for other things."""
-    absent = series.isna().to_numpy()
-    texts = [None if missing else _text(cell) for cell, missing in zip(series.to_numpy(), absent, strict=True)]
-    return pa.array(texts, pa.large_string())
+    cells = zip(series.to_numpy(), _absent(series), strict=True)
+    return pa.array([None if missing else _text(cell) for cell, missing in cells], pa.large_string())
 
 
-def _text(cell: Any) -> str:
+def _absent(series: Any) -> NDArray[np.bool_]:
+    """Which objects are missing; the signaling NaN of decimal numbers is, too."""
+    with decimal.localcontext() as context:
+        context.traps[decimal.InvalidOperation] = False
+        absent: NDArray[np.bool_] = series.isna().to_numpy()
+        return absent
+
+
+def _text(cell: Any) -> str | None:
     kind = _class(type(cell))
     if kind == "text":
         return str(cell).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
     if kind == "boolean":
         return "true" if cell else "false"
     if kind == "number":
-        return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
+        try:
+            return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
+        except (ValueError, OverflowError):  # Python writes no whole number of more than 4,300 digits
+            return None
     if kind in ("date", "time"):
         return str(cell.isoformat())
     return "(object)"

@@ -188,7 +188,8 @@ def assumptions(guarantee: Guarantee) -> list[str]:
     kinds = {one.kind for one in guarantee.assumptions}
     by_aes = guarantee.secure_randomness and AssumptionKind.FLOATING_POINT_NOISE not in kinds
     computational = [COMPUTATIONAL] if by_aes and guarantee.model is not Model.NONE else []
-    return [*map(_assumption, guarantee.assumptions), *_legacy(guarantee, LegacyField.CONDITION), *computational]
+    stated = [_assumption(one, guarantee.unit) for one in guarantee.assumptions]
+    return [*stated, *_legacy(guarantee, LegacyField.CONDITION), *computational]
 
 
 def _protected(guarantee: Guarantee) -> str:
@@ -247,7 +248,9 @@ def _neighbours(guarantee: Guarantee) -> str:
     return f"substitute-one (bounded) neighbouring datasets, where {change}"
 
 
-def _assumption(assumption: Assumption) -> str:
+def _assumption(assumption: Assumption, unit: PrivacyUnit) -> str:
+    if assumption.kind is AssumptionKind.FILE_TYPES_PUBLIC and unit.kind is UnitKind.ROWS_OF_ONE_VALUE:
+        return _TYPES_BY_PERSONS
     return _ASSUMPTIONS[assumption.kind](assumption)
 
 
@@ -325,8 +328,8 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "each person has one row: several rows of one person are protected one by one, not together"
     ),
     AssumptionKind.FILE_TYPES_PUBLIC: _always(
-        "the types of the file's columns, which were settled from all its rows so that no single row changes them, are "
-        "public"
+        "the types of columns that the table does not state, which were settled from all rows so that no single row "
+        "changes them, are public"
     ),
     AssumptionKind.TRANSFORMED_ONCE: lambda one: (
         f"a row is transformed once: each further time adds ε = {in_short(one.epsilon or 0.0)}"
@@ -346,6 +349,11 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "not for publication"
     ),
 }
+_TYPES_BY_PERSONS = (
+    "the types of columns that the table does not state are public: they were settled from all rows of all persons, "
+    "and nothing is claimed about what they disclose; declare exact types (such as whole, decimal or text) to leave "
+    "this out"
+)
 
 
 def _legacy(guarantee: Guarantee, field: LegacyField) -> list[str]:

@@ -120,6 +120,7 @@ def prepare(
     spec, bits = options.spec, options.bits()
     names = options.privatized(source.column_names)
     declared = options.declared(names, source.column_names)
+    rules = options.type_rules(names, declared)
     ledger = open_ledger(options)
     announce_compilation()
     progress("reading", 0, None)
@@ -131,7 +132,7 @@ def prepare(
             counted=spec.source == "private",
             fingerprint=fingerprint_request(ledger),
             labels_of=_undeclared(names, declared) if _learns_from_all(options) else (),
-            types=options.type_rules(names, declared),
+            types=rules,
             progress=progress,
         )
     )
@@ -171,7 +172,7 @@ def prepare(
             delta=options.total_delta,
             secure=bits.secure,
             unit=options.contribution_bound,
-            types_inferred=source.types_are_inferred,
+            types_inferred=source.infers_types(names, rules),
             fitted_once=source.releases_later,
         )
     except BaseException:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues, Storage
 from dipriv._tables.arrow import distinct_labels
+from dipriv._tables.fitted_columns import holds_infinities
 from dipriv._tables.frames import Column, Table
 from dipriv.codecs.fit import infer_kind
 from dipriv.errors import DiprivError, InputError
@@ -131,6 +132,10 @@ def _pair(name: str, original: Table, released: Table, at: Sampled, declared: Ki
     scale, clock = _scale(here)
     if (scale, clock) != _scale(there):
         return f"{here.storage.label} in the original, {there.storage.label} in the release"
+    if where := [
+        said for said, table in (("original", original), ("release", released)) if holds_infinities(name, table)
+    ]:
+        return f"infinite numbers in the {' and the '.join(where)}"
     codes = None
     labels: tuple[str, ...] = ("False", "True") if scale == "label" else ()
     if here.storage.family == "label":

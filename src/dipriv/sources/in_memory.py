@@ -11,9 +11,10 @@ import numpy as np
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
-from dipriv._tables.column_types import ask
+from dipriv._tables.arrow import is_text
+from dipriv._tables.column_types import TypeRules, ask
 from dipriv._tables.frames import Column, Table
-from dipriv._tables.typed_tables import settle_table
+from dipriv._tables.typed_tables import is_objects, settle_table
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources.contribution_bound import ContributionBound, unit_keys
 from dipriv.sources.holdout import GroupHoldout, Split
@@ -33,7 +34,6 @@ class TableSource:
     table: Table = field(repr=False)
     name: str = "the table"
     limits: Mapping[str, str] = field(repr=False, default_factory=dict)
-    types_are_inferred: bool = False
     writes_folder: bool = False
     suggested_dataset: str | None = None
     releases_later: bool = False
@@ -46,6 +46,12 @@ class TableSource:
     @property
     def column_names(self) -> tuple[str, ...]:
         return self.table.names
+
+    def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
+        """Objects of pandas have no type of their own; text is read as what its keeper says it is."""
+        objects = {name for name in names if is_objects(self.table, name)}
+        texts = [name for name in names if name not in objects and is_text(self.table.arrow_type(name))]
+        return any(rules.is_settled_by_cells(name, is_text=name not in objects) for name in (*objects, *texts))
 
     def scan(self, request: Scan) -> TableRows:
         """Fingerprint the table, and settle the types of text."""

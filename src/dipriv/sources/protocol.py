@@ -245,11 +245,6 @@ class RowSource(Protocol[Data_co]):
         ...
 
     @property
-    def types_are_inferred(self) -> bool:
-        """Whether the types of the columns are read from the rows."""
-        ...
-
-    @property
     def writes_folder(self) -> bool:
         """Whether released rows are written as a folder of files rather than as one file."""
         ...
@@ -262,6 +257,10 @@ class RowSource(Protocol[Data_co]):
     @property
     def releases_later(self) -> bool:
         """Whether these rows are for fitting only, and other rows are released with the result."""
+        ...
+
+    def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
+        """Whether the cells of one of these columns settle its type."""
         ...
 
     def scan(self, request: Scan) -> Rows[Data_co]:

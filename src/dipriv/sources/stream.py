@@ -17,7 +17,8 @@ import pyarrow as pa
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
-from dipriv._tables.column_types import ask
+from dipriv._tables.arrow import is_text
+from dipriv._tables.column_types import TypeRules, ask
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
 from dipriv.errors import InputError, InternalError, SourceChangedError
@@ -49,7 +50,8 @@ class StreamSource:
     """A `RowSource` of batches; releases `ReleasedBatches`."""
 
     rows: Batches
-    types_are_inferred: bool = False
+    all_text: bool = False
+    """Whether columns have no types of their own, as in CSV files."""
     suggested_dataset: str | None = None
     writes_folder: bool = False
     releases_later: bool = False
@@ -63,10 +65,14 @@ class StreamSource:
     def column_names(self) -> tuple[str, ...]:
         return tuple(self.rows.schema.names)
 
+    def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
+        texts = [name for name in names if is_text(self.rows.schema.field(name).type)]
+        return any(rules.is_settled_by_cells(name, is_text=not self.all_text) for name in texts)
+
     def scan(self, request: Scan) -> StreamedRows:
         """Settle the types of text; then count, digest and fingerprint the rows."""
         names, rules, progress = request.privatized, request.types, request.progress
-        if self.types_are_inferred:
+        if self.all_text:
             rows = settle_texts(self.rows, names, rules, passed_through=request.passed_through, progress=progress)
         else:
             rows = settle_columns_of_text(self.rows, names, rules, progress)

@@ -106,8 +106,7 @@ def settle_texts(
 ) -> TypedBatches:
     """The rows of a CSV file, where all columns are text, with the types that all their cells settle.
 
-    Columns that pass through stay as they are written. Refuses a file without a header: a name that is a cell of its
-    column, too, is somebody's.
+    Columns that pass through stay as they are written. Refuses a file without a header (`check_names_are_no_cells`).
     """
     judged = [name for name in privatized if is_text(rows.schema.field(name).type)]
     named = {name: 0 for name in (*privatized, *passed_through) if is_text(rows.schema.field(name).type)}
@@ -154,10 +153,15 @@ def _counts(
 
 
 def check_names_are_no_cells(file_name: str, named: Mapping[str, int]) -> None:
-    """A first line that is a person's row would be published as the names of the columns."""
-    if odd := sum(times > 0 for times in named.values()):
+    """A first line that is a person's row would be published as the names of the columns.
+
+    Values of persons occur again, names of columns do not: a file is refused if most names are cells of their columns,
+    at least twice each, so that nobody's row alone causes that by repeating the names.
+    """
+    odd = sum(times >= 2 for times in named.values())
+    if 2 * odd > len(named):
         raise InputError(
             f"{file_name}: the first line has no names of columns: in {odd} of {len(named)} columns, what it says is "
-            "a cell of the column, too.",
+            "in several cells of the column, too.",
             "Put a line with the columns' names on top of the file, once; or, if it has one, rename these columns.",
         )

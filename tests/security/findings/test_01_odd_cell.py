@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import io
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,56 @@ def test_nothing_is_asked_where_labels_must_be_declared() -> None:
         "does not declare the labels",
         call=lambda: promised(FRAMES["pandas"](SALARY), labels="declared"),
     )
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [10**5000, decimal.Decimal("sNaN"), fractions.Fraction(10**400)],
+    ids=["whole", "signaling NaN", "fraction"],
+)
+def test_numbers_that_python_cannot_write_are_missing(odd: Any) -> None:
+    numbers: list[Any] = [int(pay) for pay in SALARY]
+    plain, other = (
+        pd.DataFrame({"salary": pd.Series(cells, dtype=object)}) for cells in (numbers, [*numbers[:-1], odd])
+    )
+    assert promised(plain) == promised(other)
+    assert len(dipriv.privatize(other, 1.0).data) == ROWS
+    assert len(dipriv.DIP(1.0).fit(plain).transform(other)) == ROWS
+
+
+def visits(at: Path, whole_family: bool) -> Path:
+    """100 persons with one row each; one further person has 100 rows, in which numbers have decimals, or have not."""
+    rows = [f"{n},{n % 7},a" for n in range(100)]
+    at.write_text("\n".join(["person,dose,sex", *rows, *["x,1.5,a" if whole_family else "x,1,a"] * 100]) + "\n")
+    return at
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_claimed_about_types_and_persons(tmp_path: Path) -> None:
+    """One person with many rows changes a type, so the guarantee of a person says that types are public."""
+    asked: dict[str, Any] = {"unit": "person", "rows_per_unit": 2}
+    plain, odd = (promised(visits(tmp_path / f"{of}.csv", of), **asked) for of in (False, True))
+    assert plain[1] != odd[1]
+    for said, *_ in (plain, odd):
+        assert "settled from all rows of all persons, and nothing is claimed" in said
+        assert "no single row changes" not in said
+    for types in ({"dose": "decimal", "sex": "text"}, {"dose": "whole", "sex": "text"}):
+        plain, odd = (promised(visits(tmp_path / f"{of}.csv", of), **asked, types=types) for of in (False, True))
+        assert plain == odd
+        assert "settled from all rows" not in plain[0]
+    undecided = {"dose": "number", "sex": "text"}  # whole or decimal
+    assert "settled from all rows" in promised(tmp_path / "True.csv", **asked, types=undecided)[0]
+
+
+def test_types_of_pandas_objects_are_said_to_be_read_from_cells() -> None:
+    numbers = [int(pay) for pay in SALARY]
+    objects = pd.DataFrame({"salary": pd.Series(numbers, dtype=object)})
+    assert "settled from all rows so that no single row changes them" in promised(objects)[0]
+    assert "settled from all rows" not in promised(objects, types={"salary": "whole"})[0]
+    assert "settled from all rows" not in promised(pd.DataFrame({"salary": numbers}))[0]
+    texts = pa.table({"salary": SALARY})
+    assert "settled from all rows" in promised(texts, types={"salary": "number"})[0]
+    assert "settled from all rows" not in promised(texts, types={"salary": "text"})[0]
 
 
 COLUMNS: dict[str, Any] = {

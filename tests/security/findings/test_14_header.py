@@ -22,6 +22,23 @@ def test_a_first_line_that_is_a_persons_is_refused(tmp_path: Path) -> None:
     assert dipriv.privatize(file, 1.0).data.to_table().column_names == ["name", "city", "ill"]
 
 
+def test_nobody_alone_blocks_a_release_by_repeating_the_names(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    for odd in (["name,city,ill"], ["x,city,p", "y,city,p"]):
+        file.write_text("\n".join(["name,city,ill", *PEOPLE, *odd]) + "\n", encoding="utf-8")
+        assert dipriv.privatize(file, 1.0).data.to_table().num_rows == len(PEOPLE) + len(odd)
+    file.write_text("name,city,ill\n" * 3 + "\n".join(PEOPLE) + "\n", encoding="utf-8")  # a control
+    refused(InputError, "in 3 of 3 columns", call=lambda: dipriv.privatize(file, 1.0))
+
+
+def test_a_table_without_a_header_is_refused_though_a_column_has_no_value_twice(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    towns, illnesses = ("Boston", "Salem", "Lowell"), ("diabetes", "asthma")
+    lines = [f"{SECRET} {n},{towns[n % 3]},{illnesses[n % 2]}" for n in range(60)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    refused(InputError, "in 2 of 3 columns", call=lambda: dipriv.privatize(file, 1.0))
+
+
 @pytest.mark.parametrize("first", ["2020-01-01,b", "12,b", ",b", "31/12/2020,b", "true,b", "02139,b", "inf,b"])
 def test_first_lines_with_values_are_refused(first: str, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"

@@ -116,7 +116,8 @@ def test_learning_from_a_hold_out_without_noise_is_caught(monkeypatch: pytest.Mo
 
 def test_no_row_is_replaced_whose_label_would_vanish() -> None:
     place = np.arange(60)
-    alone = pa.table({f"x{i}": np.where(place % 3 == i, place, 99).astype(str) for i in range(3)})
+    labels = np.array([f"label {number}" for number in range(100)])
+    alone = pa.table({f"x{i}": labels[np.where(place % 3 == i, place, 99)] for i in range(3)})
     assert audit_learning(Privatize(1.0), alone, 0.5, rng=rng()) is None
     assert audit_learning(Privatize(1.0), alone.select(["x0", "x1"]), 0.5, fits=4, rng=rng()) is not None
 

@@ -217,7 +217,7 @@ WORDED: dict[AssumptionKind, str] = {
     AssumptionKind.UNIT_SIZES_PUBLIC: "it is public which rows have the same value of 'a', 'b'",
     AssumptionKind.GROUP_COLUMN_PUBLIC: "which decides whose reference a row uses, is public",
     AssumptionKind.ONE_ROW_PER_PERSON: "each person has one row",
-    AssumptionKind.FILE_TYPES_PUBLIC: "so that no single row changes them, are public",
+    AssumptionKind.FILE_TYPES_PUBLIC: "settled from all rows so that no single row changes them",
     AssumptionKind.TRANSFORMED_ONCE: "each further time adds ε = 0.25",
     AssumptionKind.RECORD_NOT_LEARNED_FROM: "or their ε and δ are added",
     AssumptionKind.RECORD_RELEASED_ONCE: "each further release of it adds its ε",
@@ -230,6 +230,16 @@ WORDED: dict[AssumptionKind, str] = {
 def assumption(kind: AssumptionKind, names: tuple[str, ...] = ("a", "b")) -> Assumption:
     epsilon = 0.25 if kind is AssumptionKind.TRANSFORMED_ONCE else None
     return Assumption(kind, names if kind in NAMED_ASSUMPTIONS else (), epsilon)
+
+
+def test_nothing_is_claimed_about_persons_and_types() -> None:
+    types = replace(KNOWN, assumptions=(Assumption(AssumptionKind.FILE_TYPES_PUBLIC),))
+    of_persons = replace(types, unit=PrivacyUnit.rows_of("person", 3))
+    assert "settled from all rows of all persons, and nothing is claimed" in str(of_persons)
+    assert "declare exact types" in str(of_persons)
+    assert "no single row changes" not in str(of_persons)
+    assert "no single row changes" in str(types)  # control
+    assert Guarantee.from_dict(of_persons.to_dict()) == of_persons
 
 
 @pytest.mark.parametrize("kind", AssumptionKind)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dipriv import inspect, privatize_file
 from dipriv._base.atomic_write import write_text
 from dipriv._sinks import FileSink
 from dipriv._tables.column_types import TypeRules
@@ -45,6 +47,33 @@ def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == [name]
     assert File.at(file).read().to_pydict() == TABLE.to_pydict()
     assert File.at(file).read().to_pydict() == TABLE.to_pydict()  # a source is read as often as needed
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+@pytest.mark.parametrize("cells", [[1, None, 3, None], ["a", None, None, "b"], [None, 0.5, 1.5, 2.5]])
+def test_a_missing_cell_of_a_single_column_is_a_row(name: str, cells: list[Any], tmp_path: Path) -> None:
+    table = pa.table({"x": cells})
+    assert File.at(put(tmp_path / name, table)).read(TypeRules.like(table.schema)).to_pydict() == table.to_pydict()
+
+
+@pytest.mark.parametrize("start", ["", "\n", "\r\n\n", "\ufeff", "\ufeff\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_lines_are_rows_of_a_single_column_below_its_name(start: str, end: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(start + end.join(["x", "1", "", "3", "", ""]), encoding="utf-8", newline="")
+    assert File.at(file).read_with_questions()[0].to_pydict() == {"x": [1, None, 3, None]}
+    assert inspect(file).rows == 4
+    file.write_text(start + end.join(["x,y", "1,2", "", "3,4", "", ""]), encoding="utf-8", newline="")
+    assert File.at(file).read_with_questions()[0].num_rows == 2  # a control: a row of two columns has a separator
+
+
+def test_the_number_of_rows_tells_of_no_cell(tmp_path: Path) -> None:
+    file, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    for cell in ("7", ""):
+        file.write_text("x\n" + "1\n2\n\n" * 30 + cell + "\n")
+        release = privatize_file(file, out, 1.0, force=True)
+        assert release.row_counts.read == 91
+        assert File.at(out).read().num_rows == 91
 
 
 def test_streams_of_arrow_are_read(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -434,6 +435,29 @@ def test_an_odd_cell_changes_no_type(session: Any, tmp_path: Path) -> None:
     assert found[0].output_schema.types == [pa.int64(), pa.date32(), pa.timestamp("us")]
     for plan in found:
         plan.close()
+
+
+def test_missing_cells_remove_no_row(session: Any, tmp_path: Path) -> None:
+    file = tmp_path / "t.tsv"
+    file.write_text("a\tb\n" + "x\ty\n" * 30 + "\t\n" * 5 + "z\tw\n")
+    source = SparkFiles.find(str(file)).open()
+    assert source.frame.count() == 36
+    for name in ("one.csv", "one.tsv"):
+        (tmp_path / name).write_text("a\nx\n\ny\n")
+        find = partial(SparkFiles.find, str(tmp_path / name))
+        refused(InputError, f"{name} has one column", "Parquet", call=find)
+
+
+def test_nobody_alone_blocks_a_release_by_repeating_the_names(session: Any, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    for times, odd in ((1, False), (2, True)):
+        file.write_text("a,b\n" + "x,y\nz,w\n" * 30 + "a,b\n" * times)
+        source = SparkFiles.find(str(file)).open()
+        if odd:
+            words = "in 2 of 2 columns", "Put a line with the columns' names"
+            refused(InputError, *words, call=lambda: prepare(source, ReleaseOptions(1.0)))  # noqa: B023
+        else:
+            prepare(source, ReleaseOptions(1.0)).close()
 
 
 def test_the_command_reads_csv(session: Any, files: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,11 @@ _FIRST_LINE = re.compile(rb"""(?:[^"\r\n]++|"[^"]*+")*+""")
 
 @dataclass(frozen=True)
 class DelimitedText:
-    """Text files with one separator; the first line holds the names of the columns."""
+    """Text files with one separator; the first line holds the names of the columns.
+
+    An empty line is a row with a missing cell in a file of one column, so that the number of rows tells of no cell. It
+    is no row in a file of more, nor before the names.
+    """
 
     name: str
     suffixes: tuple[str, ...]
@@ -42,8 +47,9 @@ class DelimitedText:
         return pa.schema([(name, pa.string()) for name in found.names])
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        empty_lines = self._empty_lines(file) if len(schema) == 1 else None
         with self._translated(file, schema.names), file.open() as stream:
-            for batch in self._reader(stream, schema, names):
+            for batch in self._reader(stream, schema, names, empty_lines):
                 _check_quotes(file.name, batch)
                 yield batch
 
@@ -61,13 +67,29 @@ class DelimitedText:
         found = _FIRST_LINE.match(block)
         return found[0].count(self.separator.encode()) if found else 0
 
+    @staticmethod
+    def _empty_lines(file: TableFile) -> int:
+        """How many there are before the first line."""
+        with file.open() as stream:
+            block = stream.read(BLOCK_BYTES).removeprefix(BOM_UTF8)
+        return len(block[: len(block) - len(block.lstrip(b"\r\n"))].splitlines())
+
     def _reader(
-        self, stream: Any, types: pa.Schema | None, names: Sequence[str] | None, *, threads: bool = True
+        self,
+        stream: Any,
+        types: pa.Schema | None,
+        names: Sequence[str] | None,
+        empty_lines: int | None = None,
+        *,
+        threads: bool = True,
     ) -> Any:
+        """Empty lines are rows if it is known how many of them there are before the names."""
         return pacsv.open_csv(
             stream,
-            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads),
-            parse_options=pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads, skip_rows=empty_lines or 0),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self.separator, newlines_in_values=True, ignore_empty_lines=empty_lines is None
+            ),
             convert_options=pacsv.ConvertOptions(column_types=types, include_columns=names),
         )
 

@@ -52,11 +52,17 @@ class SparkFiles:
     def open(self) -> SparkSource:
         """The files as a source of rows; all columns of CSV files are text."""
         frame = self._read(open_session())
-        return SparkSource.open(frame, name=self.name, types_are_inferred=self.format != "parquet")
+        return SparkSource.open(frame, name=self.name, all_text=self.format != "parquet")
 
     def _check(self) -> None:
         """All files have the columns and types of the first: Spark would fill in nulls, or mistake columns."""
         first: dict[str, Any] | None = None
+        if self.format != "parquet" and len(self._columns(self.paths[0])) == 1:
+            raise InputError(
+                f"{self.paths[0].name} has one column, so that an empty line is a row with a missing cell; "
+                "Spark leaves empty lines out.",
+                "Write the table to Parquet files, or release it without Spark.",
+            )
         for path in self.paths:
             own = self._columns(path)
             first = own if first is None else first
@@ -74,6 +80,7 @@ class SparkFiles:
             return session.read.parquet(*paths)
         reader = session.read.option("header", True).option("sep", "\t" if self.format == "tsv" else ",")
         reader = reader.option("enforceSchema", False).option("mode", "FAILFAST")
+        reader = reader.option("multiLine", self.format == "tsv")  # else Spark leaves out rows of tabs alone
         texts = ", ".join(f"{quoted(name)} string" for name in reader.csv(paths).columns)
         return reader.schema(texts).csv(paths)
 

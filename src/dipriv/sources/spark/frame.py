@@ -39,6 +39,7 @@ from dipriv._base.arrays import Counts
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
+from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
@@ -65,7 +66,7 @@ from dipriv.sources.spark.tasks import (
     sums_of,
     values_of,
 )
-from dipriv.sources.spark.types import with_types
+from dipriv.sources.spark.types import text_columns, with_types
 from dipriv.sources.spark.workers import REMEDY, check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
@@ -86,7 +87,8 @@ class SparkSource:
 
     frame: Any = field(repr=False)
     name: str = "the DataFrame"
-    types_are_inferred: bool = False
+    all_text: bool = False
+    """Whether columns have no types of their own, as in CSV files."""
     suggested_dataset: str | None = None
     writes_folder: bool = True
     releases_later: bool = False
@@ -116,6 +118,10 @@ class SparkSource:
     def column_names(self) -> tuple[str, ...]:
         return tuple(self.frame.columns)
 
+    def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
+        texts = text_columns(self.frame, names)
+        return any(rules.is_settled_by_cells(name, is_text=not self.all_text) for name in texts)
+
     def scan(self, request: Scan) -> SparkRows:
         """Number, count and digest the rows; for a private reference they stay on the workers' disks as packed blocks.
 
@@ -127,7 +133,7 @@ class SparkSource:
         raw = self.frame.select(
             *(quoted(column.name) for column in empty.native.schema if not pa.types.is_null(column.type))
         )
-        typed = with_types(used, request, all_text=self.types_are_inferred, collected=collected, mapped=mapped)
+        typed = with_types(used, request, all_text=self.all_text, collected=collected, mapped=mapped)
         if typed is used:
             rows = SparkRows.read(used, raw, empty, request)
         else:  # a ledger recognizes the cells as they were before they were read as other types

@@ -67,11 +67,11 @@ def with_types(
     """The DataFrame with settled types, as `dipriv.sources.typed` settles those of other tables."""
     from pyspark.sql.types import StructType
 
-    rules, texts = request.types, _texts(frame, request.privatized)
+    rules, texts = request.types, text_columns(frame, request.privatized)
     others = {name: frame.schema[name].dataType.simpleString() for name in request.privatized if name not in texts}
     check_given(rules, others)
     judged = texts if all_text else [name for name in texts if rules.judges(name)]
-    named = [*judged, *(_texts(frame, request.passed_through) if all_text else ())]
+    named = [*judged, *(text_columns(frame, request.passed_through) if all_text else ())]
     if not named:
         return frame
     some = frame.select(*(frame[f"`{name.replace('`', '``')}`"] for name in dict.fromkeys(named)))
@@ -92,7 +92,8 @@ def with_types(
     return mapped(frame, Reading(types, rules.marks), columns, Workspace(frame.sparkSession.sparkContext))
 
 
-def _texts(frame: Any, names: Sequence[str]) -> list[str]:
+def text_columns(frame: Any, names: Sequence[str]) -> list[str]:
+    """The columns of text among these."""
     return [name for name in names if frame.schema[name].dataType.typeName() == "string"]
 
 
