@@ -105,8 +105,8 @@ class Given:
 
     @property
     def is_exact(self) -> bool:
-        """Whether cells settle nothing: neither if numbers are whole or decimal, nor if times have a zone."""
-        return self.leaf not in (None, "label") and len(self.families) <= 1
+        """Whether cells settle nothing: not if the kind fits, if numbers are whole, or if times have a zone."""
+        return self.firm and self.leaf not in (None, "label") and len(self.families) <= 1
 
     @classmethod
     def type(cls, name: ColumnType) -> Given:
@@ -183,10 +183,13 @@ class TypeRules:
         given = self.given.get(name)
         return self.asks if given is None else given.leaf not in ("text", "label")
 
-    def is_settled_by_cells(self, name: str, *, is_text: bool) -> bool:
-        """Whether cells settle the type of a column that is text in a table with types, or has no type of its own."""
+    def is_settled_by_cells(self, name: str, *, is_text: bool, is_objects: bool = False) -> bool:
+        """Whether cells settle the type of a column that is text in a table with types, or has no type of its own.
+
+        The classes of objects may overrule a kind, but not a type that is given by name.
+        """
         given = self.given.get(name)
-        if given is None:
+        if given is None or (is_objects and not given.option):
             return not is_text
         return not given.is_exact and (not is_text or given.leaf != "label")
 

@@ -104,15 +104,24 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
     decides = given is not None and (given.option or settled in (None, "text")) and given.leaf != "label"
     if decides:
         found = settle(name, _count(series, rules), given)
-        return None if found == pa.string() and settled == "text" and len(classes) == 1 else _read(series, found, rules)
+        is_plain = settled == "text" and _is_plain_text(series, present)
+        return None if found == pa.string() and is_plain else _read(series, found, rules)
     if settled is None or is_nearly_empty(len(present), len(series)):
         return _question(name, classes, len(present), is_nearly_empty(len(present), len(series)))
     if settled == "text":
         asked = settle_text(name, _count(series, rules), given) if rules.judges(name) else None
-        return asked if isinstance(asked, Question) or len(classes) == 1 else as_text(series)
+        return asked if isinstance(asked, Question) or _is_plain_text(series, present) else as_text(series)
     if settled == "time":  # with their fractions of seconds
         return pa.array([cell if isinstance(cell, datetime.time) else None for cell in series], pa.time64("us"))
     return _read(series, settle(name, _count(series, rules)), rules)
+
+
+def _is_plain_text(series: Any, present: Any) -> bool:
+    """Whether Arrow reads the column as text by itself: of text, None and NaN alone."""
+    absent = series.to_numpy()[_absent(series)]
+    return all(isinstance(cell, str) for cell in present) and all(
+        cell is None or type(cell) is float for cell in absent
+    )
 
 
 def _question(name: str, classes: Counter[_Class], cells: int, nearly_empty: bool) -> Question:
@@ -137,7 +146,7 @@ def _class(of: type) -> _Class:
         return "text"
     if issubclass(of, bool | np.bool_):
         return "boolean"
-    if issubclass(of, numbers.Real | decimal.Decimal):
+    if issubclass(of, numbers.Real | decimal.Decimal) and not issubclass(of, np.timedelta64):
         return "number"
     if issubclass(of, datetime.date):
         return "date"
@@ -167,7 +176,7 @@ def _text(cell: Any) -> str | None:
     if kind == "number":
         try:
             return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
-        except (ValueError, OverflowError):  # Python writes no whole number of more than 4,300 digits
+        except (ValueError, OverflowError, TypeError):  # Python writes no whole number of more than 4,300 digits
             return None
     if kind in ("date", "time"):
         return str(cell.isoformat())

@@ -24,7 +24,7 @@ def migrate(connection: Connection, version: int) -> None:
 
 
 def _add_delta(connection: Connection) -> None:
-    """Version 2 counts δ beside ε: that of a release is the δ of its guarantee, and no budget limits it."""
+    """Version 2 counts δ beside ε: that of a release is the δ of its guarantee."""
     for column in ADDED[2]:
         _add_column(connection, column)
     for release in connection.execute(select(RELEASES.c.number, RELEASES.c.guarantee)).all():

@@ -144,8 +144,8 @@ def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Re
 
 
 def _old_tables(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    """Data sets whose tables were fingerprinted by versions 1 and 2, if one had as many rows."""
-    newer = select(CONTENTS.c.dataset)
+    """Data sets whose tables were fingerprinted by versions 1 and 2, if one had as many rows and none has since."""
+    newer = select(CONTENTS.c.dataset).where(CONTENTS.c.rows == table.rows)
     facts = select(DATASETS.c.name).join_from(FINGERPRINTS, DATASETS)
     old = facts.where(FINGERPRINTS.c.rows == table.rows, FINGERPRINTS.c.dataset.not_in(newer))
     for name in connection.execute(old).scalars():

@@ -51,7 +51,9 @@ class TableSource:
         """Objects of pandas have no type of their own; text is read as what its keeper says it is."""
         objects = {name for name in names if is_objects(self.table, name)}
         texts = [name for name in names if name not in objects and is_text(self.table.arrow_type(name))]
-        return any(rules.is_settled_by_cells(name, is_text=name not in objects) for name in (*objects, *texts))
+        return any(rules.is_settled_by_cells(name, is_text=False, is_objects=True) for name in objects) or any(
+            rules.is_settled_by_cells(name, is_text=True) for name in texts
+        )
 
     def scan(self, request: Scan) -> TableRows:
         """Fingerprint the table, and settle the types of text."""

@@ -57,3 +57,25 @@ def test_a_null_without_an_atom_is_released_as_a_draw() -> None:
     released = dipriv.privatize(frame, 1.0, reference=Known(stats.norm()), seed=1).data["x"]
     assert released.notna().all()
     assert stats.binomtest(int((released > 0).sum()), 300).pvalue > 1e-6
+
+
+ODD_OBJECTS = {
+    "no date": np.datetime64("NaT"),
+    "no duration": np.timedelta64("NaT"),
+    "a duration": np.timedelta64(3, "D"),
+    "half precision": np.float16("nan"),
+    "pandas' own null": pd.NA,
+    "a huge number": 10**5000,
+}
+
+
+@pytest.mark.parametrize("odd", ODD_OBJECTS.values(), ids=ODD_OBJECTS.keys())
+@pytest.mark.parametrize(
+    "cells", [["a", "b", "c"] * 20, [1.5, 2.5, 3.5] * 20, [1, 2, 3] * 20], ids=["text", "real", "whole"]
+)
+def test_one_odd_object_is_missing(cells: list[Any], odd: Any) -> None:
+    plain, changed = (pd.Series([*cells[:-1], last], dtype=object) for last in (cells[0], odd))
+    one, other = (dipriv.privatize(pd.DataFrame({"x": x, "y": range(60)}), 1.0) for x in (plain, changed))
+    assert other.n_rows == 60
+    assert str(one.guarantee) == str(other.guarantee)
+    assert one.data["x"].dtype == other.data["x"].dtype

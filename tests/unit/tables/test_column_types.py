@@ -348,3 +348,15 @@ def test_cells_settle_what_is_not_given_exactly() -> None:
     assert said == {*vague, "label", "Continuous", "nothing"}
     in_typed_table = {name for name in names if rules.is_settled_by_cells(name, is_text=True)}
     assert in_typed_table == {*vague, "Continuous"}
+
+
+def test_what_cells_may_overrule_is_not_exact() -> None:
+    """A kind that its column does not fit is dropped; the classes of objects overrule kinds, but no type by name."""
+    truth, text = Given.kind(Categorical(levels=(True, False))), Given.kind(Categorical(levels=("a", "b")))
+    assert not truth.is_exact
+    assert text.is_exact
+    assert Given.type("boolean").is_exact
+    rules = TypeRules({"kind": text, "type": Given.type("text")})
+    assert not rules.is_settled_by_cells("kind", is_text=False)
+    assert rules.is_settled_by_cells("kind", is_text=False, is_objects=True)
+    assert not rules.is_settled_by_cells("type", is_text=False, is_objects=True)
