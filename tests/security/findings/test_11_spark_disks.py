@@ -67,6 +67,7 @@ def test_a_command_is_terminated(tmp_path: Path) -> None:
     local, out, ledger = tmp_path / "local", tmp_path / "out", tmp_path / "ledger.db"
     pq.write_table(pa.concat_tables([TABLE] * 50), tmp_path / "in.parquet")
     local.mkdir()
+    Ledger.create(ledger).close()
     arguments = ["privatize", "in.parquet", "-o", out, "-e", "1", "--ledger", ledger, "--dataset", "people"]
     command = [sys.executable, "-m", "dipriv", *map(str, arguments), "--engine", "spark"]
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"SPARK_LOCAL_DIRS": str(local)}) as process:

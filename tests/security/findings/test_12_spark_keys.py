@@ -18,7 +18,7 @@ from tests import spark_support
 pytest.importorskip("pyspark", reason="pyspark is not installed; make test installs it, or pip install dipriv[spark]")
 
 N = 300
-TABLE = pa.table({"label": [f"{i % 4}" for i in range(N)], "x": [float(i) for i in range(N)]})
+TABLE = pa.table({"label": ["abcd"[i % 4] for i in range(N)], "x": [float(i) for i in range(N)]})
 
 
 @pytest.mark.slow

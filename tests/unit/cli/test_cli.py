@@ -298,7 +298,7 @@ def test_a_process_that_is_asked_to_end_cleans_up(tmp_path: Path) -> None:
     _, told = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "Terminated." in told
-    assert "are spent in the ledger, as release 1 of data set 'people'" in told
+    assert "is spent in the ledger, as release 1 of data set 'people'" in told
     assert "Traceback" not in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.db", "people.csv"]
     with Ledger.open(tmp_path / "ledger.db") as ledger:

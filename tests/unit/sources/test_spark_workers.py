@@ -56,7 +56,7 @@ def test_another_version(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _refuses(session: Any, python: Path, needle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session.sparkContext, "pythonExec", str(python))
-    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger = Ledger.create(tmp_path / "ledger.db")
 
     def call() -> Any:
         return dipriv.privatize(session.range(50), 1.0, ledger=ledger, dataset="people")
