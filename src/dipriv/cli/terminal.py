@@ -65,9 +65,14 @@ class Terminated(BaseException):
 
 @contextmanager
 def ending_when_terminated() -> Iterator[None]:
-    """Raise `Terminated` where the process is asked to end, so that everything is cleaned up on the way out."""
+    """Raise `Terminated` where the process is asked to end, so that everything is cleaned up on the way out.
+
+    The exit code says so even if cleaning up fails.
+    """
+    received: list[int] = []
 
     def stop(number: int, frame: object) -> NoReturn:
+        received.append(number)
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, stop)
@@ -75,6 +80,8 @@ def ending_when_terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        if received:
+            sys.exit(128 + received[0])
 
 
 @contextmanager
