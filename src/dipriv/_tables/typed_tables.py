@@ -101,7 +101,7 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
     settled = next((of for of in classes if fits(classes[of], len(present))), None)
     if settled == "other" or (not len(present) and given is None):
         return None
-    decides = given is not None and (given.option or settled in (None, "text")) and given.leaf != "label"
+    decides = given is not None and (given.option or settled == "text") and given.leaf != "label"
     if decides:
         found = settle(name, _count(series, rules), given)
         is_plain = settled == "text" and _is_plain_text(series, present)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 import fractions
 import io
@@ -16,6 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dipriv
+from dipriv._tables import frames
+from dipriv._tables.column_types import TypeRules
+from dipriv._tables.typed_tables import settle_table
 from dipriv.errors import SchemaError
 from dipriv.release.options import ReleaseOptions
 from dipriv.release.plan import Plan, prepare
@@ -219,3 +223,20 @@ def test_a_row_with_another_number_of_cells_is_refused_before_anything_is_spent(
         dipriv.privatize(file, 1.0, ledger=ledger, dataset="t")
     assert "t.csv" in caught.value.fault
     assert not ledger.datasets()
+
+
+@pytest.mark.parametrize(
+    "cell", [7, 1.5, True, dt.date(2024, 5, 1), dt.time(1, 2, 3, 400)], ids=lambda cell: type(cell).__name__
+)
+@pytest.mark.parametrize(
+    "kind", [dipriv.Categorical(levels=("1", "2", "x")), dipriv.Datetime()], ids=["labels", "times"]
+)
+def test_a_kind_does_not_let_one_object_change_a_type(kind: Any, cell: Any) -> None:
+    """Objects of one class in 95 of 100 cells have its type; in 94 their keeper is asked."""
+    rules = TypeRules.of({"x": kind}, {})
+    found = []
+    for fitting in (95, 94):
+        frame = pd.DataFrame({"x": pd.Series([cell] * fitting + ["x"] * (100 - fitting), dtype=object)})
+        found.append(settle_table(frames.read(frame), ["x"], rules))
+    assert not found[0][1]
+    assert [question.column for question in found[1][1]] == ["x"]
