@@ -391,7 +391,7 @@ def _leaf(name: str, counts: Counts, family: str, given: Given | None = None) ->
     if leaf is None:
         leaves = _leaves(counts, family, days=given is None or not given.firm)
         if len(leaves) > 1:
-            share = _percent(int(counts[list(_FINER[leaves[1]])].sum()), _size(counts, family))
+            share = _percent(_finer(counts, family, leaves[1]), _size(counts, family))
             return Question(name, f"{share} of its {_PLURAL[family]} have {_DETAIL[leaves[1]]}", leaves)
         leaf = leaves[0]
     if family == "datetime with zone":
@@ -403,7 +403,7 @@ def _leaves(counts: Counts, family: str, days: bool = True) -> tuple[ColumnType,
     """The type that the cells of one family have, or two types where that is undecided; `days` for mere dates, too."""
     steps = _STEPS.get(family, ())[0 if days else -1 :]
     for coarse, fine in steps:
-        settled = few(int(counts[list(_FINER[fine])].sum()), _size(counts, family))
+        settled = few(_finer(counts, family, fine), _size(counts, family))
         if settled is None:
             return coarse, fine
         if settled:
@@ -419,6 +419,11 @@ def _answers(counts: Counts, family: str) -> tuple[ColumnType, ...]:
 
 def _size(counts: Counts, family: str) -> int:
     return int(counts[list(_FAMILIES[family])].sum())
+
+
+def _finer(counts: Counts, family: str, leaf: str) -> int:
+    """How many cells of the family only this finer type holds exactly; cells of other families are missing."""
+    return int(sum(counts[of] for of in _FINER[leaf] if of in _FAMILIES[family]))
 
 
 def _among(classes: NDArray[np.uint8], family: str) -> NDArray[np.bool_]:

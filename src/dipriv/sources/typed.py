@@ -149,6 +149,8 @@ def _counts(
             named[name] += pc.sum(pc.equal(arrays[name], name)).as_py() or 0
         done += batch.num_rows
         progress("judging types", done, rows.n_rows)
+    if read and not done:
+        raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
     return counts
 
 

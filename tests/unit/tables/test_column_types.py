@@ -360,3 +360,12 @@ def test_what_cells_may_overrule_is_not_exact() -> None:
     assert not rules.is_settled_by_cells("kind", is_text=False)
     assert rules.is_settled_by_cells("kind", is_text=False, is_objects=True)
     assert not rules.is_settled_by_cells("type", is_text=False, is_objects=True)
+
+
+def test_cells_of_another_family_do_not_make_a_type_finer() -> None:
+    """99 or 100 times with a zone in whole seconds, and one or two without a zone in fractions: the same type."""
+    found = []
+    for zoned in (100, 99):
+        cells = ["2024-01-01T00:00:00Z"] * zoned + ["2024-01-01T00:00:00.5"] * (101 - zoned)
+        found.append(settle("x", count_classes(classify(pa.array(cells), MISSING_MARKS))))
+    assert found == [pa.timestamp("s", "UTC")] * 2
