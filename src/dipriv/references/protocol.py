@@ -16,6 +16,7 @@ from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv._base.registry import Names
 from dipriv._random.bits import Bits
 from dipriv.errors import InputError
+from dipriv.references.measured import Measurements
 from dipriv.schema import Kind, Schema
 
 Order: TypeAlias = Sequence[str] | Literal["random"] | None
@@ -164,6 +165,11 @@ class Learned(Protocol):
     @property
     def order(self) -> tuple[int, ...]:
         """The columns of V in the order of the chain rule."""
+        ...
+
+    @property
+    def measurements(self) -> Measurements:
+        """The noisy counts that it was learned from."""
         ...
 
 

@@ -41,6 +41,7 @@ from dipriv.references import (
     ReferenceRows,
     ReferenceSpec,
 )
+from dipriv.references.measured import Measurements
 from dipriv.references.protocol import draw_order
 from dipriv.release.labels import Labels, TableValues, check_labels, labels_of, read_labels
 from dipriv.schema import Categorical, Schema
@@ -58,6 +59,8 @@ class FittedMechanism:
     by: str | None = None
     groups: pa.Array | None = field(repr=False, default=None)
     declared: tuple[str, ...] = ()
+    measurements: Measurements | None = field(repr=False, default=None)
+    """What a private reference was learned from; None for other references."""
 
     def __post_init__(self) -> None:
         width = sum(column.codec.dims for column in self.columns)
@@ -195,7 +198,14 @@ class FitPlan:
         )
         coordinates = coordinates_of(columns, learned.reference, learned.order)
         kernel = self._kernel.build(self.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
-        return FittedMechanism(columns, learned.reference, kernel, learned.order, declared=self.declared)
+        return FittedMechanism(
+            columns,
+            learned.reference,
+            kernel,
+            learned.order,
+            declared=self.declared,
+            measurements=learned.measurements,
+        )
 
 
 def plan_fit(

@@ -32,6 +32,7 @@ from dipriv.references._learning.shares import MAX_ORDERED_GROUPS, Shares, divid
 from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
 from dipriv.references._models.network import Groups, Network, Node
+from dipriv.references.measured import MeasuredColumn, MeasuredPair, Measurements
 from dipriv.references.protocol import CountableValues, Reference
 from dipriv.schema import Kind
 
@@ -55,6 +56,7 @@ class LearnedNetwork:
     reference: Reference = field(repr=False)
     order: tuple[int, ...]
     spent: Fraction
+    measurements: Measurements = field(repr=False)
     pairs: tuple[Pair, ...] = ()
     """The pairs of columns that were measured, in order."""
 
@@ -120,7 +122,7 @@ def learn(
     kinds = tuple(estimate.domain.kind(estimate.step) for estimate in estimates)
     if len(estimates) == 1:
         codec, reference = _alone(estimates[0])
-        return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent)
+        return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent, _measurements(estimates, rows.n_rows))
     most = shares.groups(rows.n_rows)
     groups = [
         coarsened(estimate.histogram, most, estimate.domain.ordered, len(estimate.codec.missing))
@@ -138,7 +140,24 @@ def learn(
         pairs = measure_pairs(model, joint, shares.round, accountant, first)
     network, order = _network(model, estimates, groups)
     codecs = tuple(estimate.codec for estimate in estimates)
-    return LearnedNetwork(kinds, codecs, network, order, accountant.spent, tuple(pairs))
+    measurements = _measurements(estimates, rows.n_rows, model)
+    return LearnedNetwork(kinds, codecs, network, order, accountant.spent, measurements, tuple(pairs))
+
+
+def _measurements(estimates: Sequence[ColumnEstimate], rows: int, model: MarkovModel | None = None) -> Measurements:
+    """What was measured, for those who judge or use the reference."""
+    names = [estimate.domain.name for estimate in estimates]
+    columns = tuple(
+        MeasuredColumn(name, estimate.histogram, estimate.spread.deviation)
+        for name, estimate in zip(names, estimates, strict=True)
+    )
+    tables = {} if model is None else {edge: model.measured[edge] for edge in model.edges}
+    pairs = tuple(
+        MeasuredPair((names[i], names[j]), model.marginal((i, j)), float(np.sqrt(table.variance.mean())))
+        for (i, j), table in tables.items()
+        if model is not None
+    )
+    return Measurements(rows, columns, pairs)
 
 
 def coarsened(histogram: FloatArray, max_groups: int, ordered: bool, missing: int) -> Groups:
