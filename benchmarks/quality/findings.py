@@ -130,6 +130,12 @@ def _in_category(frame: pd.DataFrame) -> float:
     return share(own == frame["INDP_CAT"], own.notna())
 
 
+def _frequent_in_category(frame: pd.DataFrame) -> float:
+    """The same among industries that at least 1% of the rows have."""
+    counts = frame["INDP"].map(frame["INDP"].value_counts())
+    return _in_category(frame[counts >= len(frame) / 100])
+
+
 def _one_density(frame: pd.DataFrame) -> float:
     """The share of rows with the density of their PUMA."""
     return share(frame["PUMA"].map(_public("PUMA", "DENSITY")) == frame["DENSITY"])
@@ -156,6 +162,7 @@ ACS: dict[str, Finding] = {
     "children with a degree": lambda f: share(~f["EDU"].isin(NO_DEGREE), _child(f)),
     "share below the poverty line": lambda f: share(f["POVPIP"] < 100, f["POVPIP"].notna()),
     "industry in its category": _in_category,
+    "the same, industries of 1% of the rows": _frequent_in_category,
     "distinct values of DENSITY": lambda f: float(f["DENSITY"].nunique()),
     "one DENSITY for each PUMA": _one_density,
     "group quarters with a tenure": lambda f: share(f["OWN_RENT"] != "0", f["HOUSING_TYPE"] != "1"),

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dipriv._base.arrays import Counts, FloatArray
+from dipriv.references._learning.empty_cells import without_noise
 from dipriv.references._learning.junction_tree import Pair, largest_clique
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
 from dipriv.references._learning.measurements import Accountant, Spread
@@ -82,6 +83,8 @@ def measure_pairs(
             impossible.add(pair)
             continue
         noisy, spread = accountant.noisy_counts(counts[pair], cost.table)
+        independent = np.outer(model.marginal(pair[:1]), model.marginal(pair[1:])) / model.total
+        noisy = without_noise(noisy, independent, spread)
         model.add(NoisyTable(pair, noisy, np.full(noisy.shape, spread.deviation**2)))
         model.fit(FIT_ROUNDS)
         measured.append(pair)

@@ -25,10 +25,11 @@ from dipriv.references._learning.adaptive import measure_pairs
 from dipriv.references._learning.column_histograms import OF_VALUES, ColumnEstimate, grows_tree, learn_columns
 from dipriv.references._learning.counters import PairsCounter
 from dipriv.references._learning.domain import Domain
+from dipriv.references._learning.groups import coarsened, digits_of
 from dipriv.references._learning.junction_tree import Pair
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
 from dipriv.references._learning.measurements import Accountant, Spread
-from dipriv.references._learning.shares import MAX_ORDERED_GROUPS, Shares, divide
+from dipriv.references._learning.shares import Shares, divide
 from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
 from dipriv.references._models.network import Groups, Network, Node
@@ -42,8 +43,6 @@ MIN_COLUMN_EPSILON = Fraction(1, 10**9)
 """With less ε for a column the noise scale of its counts would not fit their integers."""
 VALUE_SHARE = 1 / 8
 """A value with this share of the rows should pass the threshold, else frequent values are not looked for."""
-A_FEW_MORE = 1.3
-"""A column with a few more states than groups keeps them all, so that functions of a column stay functions."""
 FIT_ROUNDS = 60
 
 
@@ -123,9 +122,9 @@ def learn(
     if len(estimates) == 1:
         codec, reference = _alone(estimates[0])
         return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent, _measurements(estimates, rows.n_rows))
-    most = shares.groups(rows.n_rows)
+    most, clear = shares.groups(rows.n_rows), shares.clear
     groups = [
-        coarsened(estimate.histogram, most, estimate.domain.ordered, len(estimate.codec.missing))
+        coarsened(estimate.histogram, _digits(estimate), len(estimate.codec.missing), most, clear)
         for estimate in estimates
     ]
     model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows))
@@ -158,38 +157,6 @@ def _measurements(estimates: Sequence[ColumnEstimate], rows: int, model: MarkovM
         if model is not None
     )
     return Measurements(rows, columns, pairs)
-
-
-def coarsened(histogram: FloatArray, max_groups: int, ordered: bool, missing: int) -> Groups:
-    """The group of each state, about `max_groups` of them. Kinds of missing cells stand alone.
-
-    Ordered states: groups with about the same count. Others: the most frequent states have groups of their own. A state
-    without rows goes with the one before it: the noise of tables must not give it any.
-    """
-    own = histogram[missing:]
-    there = np.flatnonzero(own > 0)
-    if len(there) <= 1:
-        group_of = np.zeros(len(own), dtype=np.int64)
-    elif len(there) <= A_FEW_MORE * max_groups:
-        group_of = np.maximum(np.searchsorted(there, np.arange(len(own)), side="right") - 1, 0)
-    elif not ordered:
-        group_of = np.minimum(np.arange(len(own)), max_groups - 1)
-    else:
-        group_of = _even_groups(own, min(max_groups, MAX_ORDERED_GROUPS))
-    return np.concatenate([np.arange(missing), missing + group_of])
-
-
-def _even_groups(counts: FloatArray, max_groups: int) -> Groups:
-    """Consecutive states in groups with about the same count."""
-    group_of = np.zeros(len(counts), dtype=np.int64)
-    group, inside, left = 0, 0.0, float(counts.sum())
-    for state, count in enumerate(counts):
-        aim = (left + inside) / (max_groups - group)
-        if count > 0 and inside > 0 and inside + count / 2 > aim and group < max_groups - 1:
-            group, inside = group + 1, 0.0
-        group_of[state] = group
-        inside, left = inside + count, left - count
-    return group_of
 
 
 def _network(
@@ -228,6 +195,17 @@ def _alone(estimate: ColumnEstimate) -> tuple[Codec, Reference]:
     # the codec of levels has the kinds of missing cells in reverse, below all levels
     counts = np.concatenate([histogram[:absent][::-1], histogram[absent:][there]])
     return LevelsCodec(levels[there], codec.missing), Independent((LevelsDistribution.on_line(-float(absent), counts),))
+
+
+def _digits(estimate: ColumnEstimate) -> FloatArray | None:
+    """How many digits the numbers have with which ordered states begin; None for states without an order."""
+    codec = estimate.codec
+    if not estimate.domain.ordered:
+        return None
+    if estimate.domain.column.storage.family == "temporal":
+        return np.zeros(codec.states - len(codec.missing))
+    values = codec.line.to_values(codec.starts) if isinstance(codec, BinnedCodec) else codec.levels[codec.order]
+    return digits_of(values.astype(np.float64))
 
 
 def _joint_counts(

@@ -35,6 +35,8 @@ MIN_GROUPS, MAX_GROUPS, MAX_ORDERED_GROUPS = 3, 32, 16
 """How many groups of its states a column has in tables. Dependence on an ordered column is smooth: more groups than 16
 are not needed, and cliques stay small."""
 ROWS_PER_CELL = 10.0
+CLEAR = 2.5
+"""In standard deviations of the noise: what stands out of it."""
 ROWS_PER_NOISE = 2.0
 """A cell of a table has about this many rows for each unit of noise."""
 
@@ -74,6 +76,11 @@ class Shares:
             return MAX_GROUPS
         noise = Spread.of(self.kind, float(self.round.table)).mean_size
         return int(min(max(math.sqrt(rows / (ROWS_PER_NOISE * noise)), MIN_GROUPS), MAX_GROUPS))
+
+    @property
+    def clear(self) -> float:
+        """How many rows stand out of the noise of a table's cell, so that a function of a label stays one."""
+        return math.inf if self.round is None else CLEAR * Spread.of(self.kind, float(self.round.table)).deviation
 
 
 def divide(domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fraction, tables_first: int = 0) -> Shares:

@@ -11,13 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 import dipriv
-from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import source
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import OTHER
@@ -25,7 +21,7 @@ from dipriv._tables.fitted_columns import label_of_others
 from dipriv.errors import InputError
 from dipriv.mechanism import encode
 from dipriv.references import Private
-from dipriv.references._learning.learn import A_FEW_MORE, LearnedNetwork, coarsened
+from dipriv.references._learning.learn import LearnedNetwork
 from dipriv.references._learning.measurements import Accountant, Frequent
 from dipriv.references._learning.shares import CHOICES
 from dipriv.references._models.network import Network
@@ -193,42 +189,6 @@ def test_arrow_tables_are_learned_from_alike() -> None:
     assert isinstance(other.reference, Network)
     for here, there in zip(one.reference.nodes, other.reference.nodes, strict=True):
         assert np.array_equal(here.tables, there.tables)
-
-
-# ---- groups ----
-
-
-@settings(max_examples=300)
-@given(
-    hnp.arrays(np.float64, st.integers(1, 80), elements=st.sampled_from([0.0, 0.0, 1.0, 5.0, 300.0])),
-    st.integers(3, 32),
-    st.booleans(),
-    st.integers(0, 2),
-)
-def test_groups_cover_all_states_and_states_without_rows_have_none(
-    own: FloatArray, most: int, ordered: bool, missing: int
-) -> None:
-    own = own if ordered else np.sort(own)[::-1]  # labels come by their counts
-    histogram = np.concatenate([np.full(missing, 7.0), own])
-    group_of = coarsened(histogram, most, ordered, missing)
-    assert len(group_of) == len(histogram)
-    assert group_of[: missing + 1].tolist() == list(range(missing + 1))  # kinds of missing cells stand alone
-    assert np.count_nonzero(group_of < missing) == missing
-    assert {*np.diff(group_of).tolist()} <= {0, 1}
-    assert group_of[-1] < missing + max(most, A_FEW_MORE * most)
-    rows = np.bincount(group_of[missing:] - missing, own)
-    assert np.all(rows > 0) or not own.any()
-
-
-def test_groups_are_even_where_states_have_an_order_and_single_where_they_have_none() -> None:
-    group_of = coarsened(np.ones(1000), 10, True, 0)
-    assert np.bincount(group_of).tolist() == pytest.approx([100] * 10, abs=2)
-    heavy = coarsened(np.array([500.0, 1.0, 1.0, 1.0, 1.0, 496.0]), 4, True, 0)
-    assert heavy[0] != heavy[1]
-    assert heavy[-1] != heavy[-2]
-    assert coarsened(np.array([9.0, 5.0, 2.0, 1.0, 1.0, 0.0]), 4, False, 0).tolist() == [0, 1, 2, 3, 4, 4]
-    assert coarsened(np.array([9.0, 5.0, 2.0, 1.0, 1.0, 0.0]), 3, False, 0).tolist() == [0, 1, 2, 2, 2, 2]
-    assert coarsened(np.array([0.0, 5.0, 0.0, 0.0, 2.0, 0.0]), 4, True, 0).tolist() == [0, 0, 0, 0, 1, 1]
 
 
 # ---- releases ----
