@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -29,6 +29,7 @@ from dipriv.kernels import Optimal
 from dipriv.references import Private
 from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
+from dipriv.references.measured import Measurements
 from dipriv.references.protocol import CountableValues, Frequencies, LabelPolicy
 from dipriv.release.fitting import FittedMechanism, plan_fit
 from dipriv.release.labels import TableValues
@@ -51,6 +52,7 @@ class Learned:
     codecs: tuple[Any, ...]
     reference: Any
     order: tuple[int, ...] = (0,)
+    measurements: Measurements = field(default_factory=lambda: Measurements(0, ()))
 
 
 @dataclass(frozen=True)

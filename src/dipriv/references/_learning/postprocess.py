@@ -17,8 +17,8 @@ from dipriv.references._learning.measurements import NoiseKind, Spread
 EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
 """In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter; it
 extends a run by d octaves with a chance below 0.53^d (Laplace) or 0.71^d (Gaussian)."""
-OUTERMOST, FURTHER = 0.03, 0.25
-"""How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
+OUTERMOST, FURTHER = 0.005, 0.1
+"""How often noise may make what octaves on the outside of a run add up to; a tenth of that for each octave further
 from a clear one, so that the harm to be expected falls."""
 CERTAIN: dict[NoiseKind, float] = {"laplace": 9.0, "gaussian": 5.0}
 """In standard deviations of the noise: what makes an octave clear."""
@@ -29,8 +29,9 @@ ON_A_SIDE = 8.0
 UNUSUAL, FAR = 0.2, 2.0
 """Magnitudes are e^-0.2 times as likely for each octave they are further from the usual, but those that are d octaves
 from it not less than (1 + d)^-2 times: clear counts are found anywhere."""
-EDGE = 1.5
-"""In standard deviations of the noise: segments at the ends that add up to less are taken as empty."""
+EDGE, OF_OCTAVE = 1.5, 0.25
+"""In standard deviations of the noise: segments at the ends that add up to less are taken as empty, unless they have
+more than this part of their octave, whose total is known better than its bins are."""
 CLEAR = 20.0
 """In noise scales: more than noise will ever make."""
 PEAK = 1000.0
@@ -199,12 +200,11 @@ def without_empty_ends(
             inside = end[octave_of[end] == octave_of[end[0]]] if len(end) else end
             density = histogram[inside] / widths[inside]
             ends = np.flatnonzero(~np.isclose(density[1:], density[:-1], rtol=1e-6)) + 1
-            start = 0
+            outside = np.append(0.0, np.cumsum(histogram[inside]))
             for stop in ends.tolist():
-                if histogram[inside[start:stop]].sum() > EDGE * deviation * math.sqrt(stop - start):
+                if outside[stop] > min(EDGE * deviation * math.sqrt(stop), OF_OCTAVE * outside[-1]):
                     break
-                kept[inside[start:stop]] = False
-                start = stop
+                kept[inside[:stop]] = False
             if len(inside) and not np.any(kept[inside]):  # both ends, and nothing between them
                 kept[inside] = True
     return kept

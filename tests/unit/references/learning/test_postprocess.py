@@ -16,8 +16,10 @@ from dipriv.codecs.ordered_codes import FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.references._learning.measurements import NoiseKind, Spread
 from dipriv.references._learning.postprocess import (
     CLEAR,
+    EDGE,
     EMPTY,
     MISSING,
+    OF_OCTAVE,
     finest_step,
     missing_found,
     occupied,
@@ -126,7 +128,7 @@ def test_a_far_octave_must_stand_out_more(spread: Spread) -> None:
     line = FloatBitCodes.of(F64, 1.0)
     totals = np.zeros(len(line.octaves.starts))
     totals[8] = 1e4 * spread.deviation
-    for distance, size, is_taken in ((1, 3.0, True), (1, 1.0, False), (5, 4.0, False), (5, 40.0, True)):
+    for distance, size, is_taken in ((1, 4.0, True), (1, 1.0, False), (5, 5.0, False), (5, 40.0, True)):
         more = totals.copy()
         more[8 + distance] = size * spread.deviation
         assert (8 + distance in taken_of(line, more, spread)) == is_taken
@@ -294,6 +296,18 @@ def test_a_wide_cell_is_not_one_value() -> None:
     found, widths = single_values(line, octaves, sizes, np.array([1.0, 1e6, 1.0]), Spread("laplace", 1.0))
     assert np.array_equal(found, octaves)
     assert np.array_equal(widths, sizes)
+
+
+@each_spread
+def test_bins_at_the_ends_are_left_out_together_not_one_by_one(spread: Spread) -> None:
+    """A density that falls has no segments; each bin alone is less than its noise, all of them are not."""
+    octaves = GridCodes.of(np.dtype(np.int64)).octaves
+    last = int(np.flatnonzero((octaves.signs == 1) & (octaves.exponents == 6))[0])
+    falling = np.linspace(1.4, 0.6, 40) * spread.deviation
+    assert np.all(falling < EDGE * spread.deviation)
+    kept = without_empty_ends(octaves, np.full(40, last), falling, np.ones(40), spread.deviation)
+    assert falling[kept].sum() > (1 - 2 * OF_OCTAVE) * falling.sum()
+    assert np.flatnonzero(kept).tolist() == list(range(kept.argmax(), kept.argmax() + kept.sum()))
 
 
 @each_spread
