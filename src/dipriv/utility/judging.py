@@ -10,7 +10,7 @@ import numpy as np
 
 from dipriv.guarantee.guarantee import Guarantee, ReferenceSource, UnprotectedKind
 from dipriv.references.measured import MeasuredPair
-from dipriv.utility.expected_error import MEAN_SIZE, SURE, ColumnEvidence, ExpectedError, expected_error
+from dipriv.utility.expected_error import ABOVE, MEAN_SIZE, ColumnEvidence, ExpectedError, expected_error
 from dipriv.utility.total_variation import CELLS
 from dipriv.utility.verdict import (
     GOOD,
@@ -165,7 +165,7 @@ def _not_measured(name: str, rows: int, guarantee: Guarantee, fidelity: float | 
         return ColumnVerdict(name, Grade.UNKNOWN, fidelity=fidelity, reasons=(Reason(kind),))
     deviation = math.sqrt((1 / CELLS) * (1 - 1 / CELLS) * (1 / held[0] + 1 / max(1, rows)))
     error = 0.5 * MEAN_SIZE * CELLS * deviation
-    spread = SURE * deviation * math.sqrt(CELLS * (1 - MEAN_SIZE**2)) / 2
+    spread = ABOVE * deviation * math.sqrt(CELLS * (1 - MEAN_SIZE**2)) / 2
     bounds = (round(min(1.0, max(0.0, value)), 4) for value in (error, error - spread, error + spread))
     return ColumnVerdict(name, Grade.UNKNOWN, *bounds, fidelity, (Reason(kind), Reason(ReasonKind.SAMPLING, error)))
 
