@@ -132,13 +132,17 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
     of_noise = column.noise**2 * (1.0 - 1.0 / count)  # counts add up to the rows, which removes a part of the noise
     sampled = cells * (1.0 - np.minimum(cells, 1.0)) / max(1, rows)
     least, most = (variance * of_noise + sampled for variance in (smooth, rough))
-    sizes = [float(0.5 * MEAN_SIZE * np.sqrt(squares).sum()) for squares in (least, most, sampled)]
+    smallest, largest, sampling = (
+        float(0.5 * MEAN_SIZE * np.sqrt(squares).sum()) for squares in (least, most, sampled)
+    )
     kept = len(column.shares) - column.missing
     unseen = column.found and not column.merged
     ends = 0.0 if column.line is None else _ends(column.line)
     return ExpectedError(
-        math.sqrt(sizes[0] * sizes[1]),
-        *sizes,
+        math.sqrt(smallest * largest),
+        smallest,
+        largest,
+        sampling,
         column.merged,
         min(1.0, LABELS_SEEN * math.sqrt(1.0 + kept) * column.noise) if unseen else 0.0,
         min(1.0, NULLS_SEEN * column.noise) if column.nullable and not column.missing else 0.0,

@@ -102,8 +102,8 @@ def _column(column: ColumnEvidence, error: ExpectedError, fidelity: float | None
         grade = Grade.LOST
     else:
         grade = Grade.USABLE if error.most <= ANYTHING else Grade.UNKNOWN
-    numbers = (round(value, 4) for value in (error.mean, error.least, error.most))
-    return ColumnVerdict(column.name, grade, *numbers, fidelity, tuple(_reasons(column, error)))
+    mean, least, most = (round(value, 4) for value in (error.mean, error.least, error.most))
+    return ColumnVerdict(column.name, grade, mean, least, most, fidelity, tuple(_reasons(column, error)))
 
 
 def _reasons(column: ColumnEvidence, error: ExpectedError) -> list[Reason]:
@@ -140,7 +140,7 @@ def _pair(pair: MeasuredPair, rows: int) -> PairVerdict:
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
     there = expected > 0
     squares = float(np.sum((counts - expected)[there] ** 2 / expected[there]))
-    smaller = max(1, min(np.count_nonzero(counts.sum(axis=1)), np.count_nonzero(counts.sum(axis=0))) - 1)
+    smaller = max(1, min(int(np.count_nonzero(counts.sum(axis=axis))) for axis in (0, 1)) - 1)
     # of a cell with fewer rows than noise, what noise makes is cut off at zero
     per_cell = np.minimum(pair.deviation**2 / expected[there], np.maximum(expected[there], pair.deviation))
     noise = math.sqrt(float(per_cell.sum()) / (total * smaller))
@@ -166,8 +166,9 @@ def _not_measured(name: str, rows: int, guarantee: Guarantee, fidelity: float | 
     deviation = math.sqrt((1 / CELLS) * (1 - 1 / CELLS) * (1 / held[0] + 1 / max(1, rows)))
     error = 0.5 * MEAN_SIZE * CELLS * deviation
     spread = ABOVE * deviation * math.sqrt(CELLS * (1 - MEAN_SIZE**2)) / 2
-    bounds = (round(min(1.0, max(0.0, value)), 4) for value in (error, error - spread, error + spread))
-    return ColumnVerdict(name, Grade.UNKNOWN, *bounds, fidelity, (Reason(kind), Reason(ReasonKind.SAMPLING, error)))
+    mean, least, most = (round(min(1.0, max(0.0, value)), 4) for value in (error, error - spread, error + spread))
+    reasons = (Reason(kind), Reason(ReasonKind.SAMPLING, mean))
+    return ColumnVerdict(name, Grade.UNKNOWN, mean, least, most, fidelity, reasons)
 
 
 def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:

@@ -285,10 +285,14 @@ class Verdict:
 
 def _column(plain: Mapping[str, Any]) -> ColumnVerdict:
     reasons = [_mapping(one) for one in _items(plain.get("reasons"))]
+    error, least, most, fidelity = (_maybe(plain.get(name)) for name in ("error", "least", "most", "fidelity"))
     return ColumnVerdict(
         _text(plain.get("name")),
         Grade(_member(Grade, plain.get("grade"))),
-        *(_maybe(plain.get(name)) for name in ("error", "least", "most", "fidelity")),
+        error,
+        least,
+        most,
+        fidelity,
         tuple(Reason(ReasonKind(_member(ReasonKind, one.get("kind"))), _maybe(one.get("share"))) for one in reasons),
     )
 
@@ -297,8 +301,9 @@ def _pair(plain: Mapping[str, Any]) -> PairVerdict:
     names = _items(plain.get("columns"))
     if len(names) != 2:
         raise _not_ours("has a pair that is not of two columns")
-    numbers = [_number(plain.get(name)) for name in ("error", "association", "noise")]
-    return PairVerdict((_text(names[0]), _text(names[1])), Grade(_member(Grade, plain.get("grade"))), *numbers)
+    error, association, noise = (_number(plain.get(name)) for name in ("error", "association", "noise"))
+    grade = Grade(_member(Grade, plain.get("grade")))
+    return PairVerdict((_text(names[0]), _text(names[1])), grade, error, association, noise)
 
 
 def _advice(plain: Mapping[str, Any]) -> Advice:

@@ -38,7 +38,9 @@ def test_it_is_a_function_of_measurements_guarantee_and_fidelity() -> None:
     release = dipriv.privatize(frame, 2.0, seed=3)
     mechanism = release.secrets.mechanism
     fitted = pickle.loads(pickle.dumps(mechanism))
-    assert release.verdict == judge(list(frame), len(frame), release.guarantee, release.fidelity, evidence_of(fitted))
+    assert release.verdict == judge(
+        mechanism.names, len(frame), release.guarantee, release.fidelity, evidence_of(fitted)
+    )
     # other rows that have the same counts, and thus the same noisy counts, get the same verdict to the last digit
     other = dipriv.privatize(frame.sample(frac=1, random_state=1).reset_index(drop=True), 2.0, seed=3)
     assert not other.data.equals(release.data)
@@ -122,7 +124,7 @@ def test_a_declared_label_that_is_called_other_is_not_taken_for_merged() -> None
 @pytest.mark.parametrize("reference", ["holdout", "public"])
 def test_other_references_say_what_they_can(reference: str) -> None:
     options = {"public": table(1000)} if reference == "public" else {"reference": "holdout"}
-    verdict = dipriv.privatize(table(2000), 1.0, **options).verdict  # type: ignore[call-overload]
+    verdict = dipriv.privatize(table(2000), 1.0, **options).verdict
     assert verdict is not None
     assert verdict.grade is Grade.UNKNOWN
     assert verdict.all_pairs is None

@@ -36,7 +36,7 @@ def test_the_mean_and_the_range_of_labels(cells: int, noise: float) -> None:
     alarm = 0.05 + 5 * math.sqrt(0.05 * 0.95 / RUNS)
     assert np.mean(found > error.most) < alarm
     assert np.mean(found < error.least) < alarm
-    control = expected_error(ColumnEvidence("x", shares, 2 * noise), ROWS)
+    control = expected_error(ColumnEvidence("x", shares, 6 * noise), ROWS)
     assert abs(found.mean() - control.mean) > tolerance
 
 
