@@ -32,7 +32,7 @@ NULLS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.01))
 """The same for missing cells."""
 ENDS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.06))
 """The same for the octaves beyond the ends of a range."""
-DIGITS_SEEN, DIGITS_MOST = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
+DIGITS_SEEN, DIGITS_MAX = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
 """The same for values with finer digits: of the noise of about ten counts, for which there is a ninth of the budget."""
 POSITIVE_SEEN = math.sqrt(2.0 * 4.0 * (8.0 + 4.0))
 """The same for all positive values of a column that seems to have none, if they lie in about four octaves."""
@@ -147,7 +147,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
         min(1.0, LABELS_SEEN * math.sqrt(1.0 + kept) * column.noise) if unseen else 0.0,
         min(1.0, NULLS_SEEN * column.noise) if column.nullable and not column.missing else 0.0,
         min(1.0, ends * column.noise),
-        min(DIGITS_MOST, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
+        min(DIGITS_MAX, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
         math.sqrt(float(np.sqrt(least * most).sum()) * (1.0 - MEAN_SIZE**2) / 4 * count / (count - 1)),
     )
 
