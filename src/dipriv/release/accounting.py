@@ -134,7 +134,7 @@ class TransformReceipts:
     def stream(self, names: Sequence[str]) -> StreamedTable:
         """A table with these columns that comes in batches."""
         key = None if self.session is None else self.session.fingerprint_key()
-        return StreamedTable(self, None if key is None else Fingerprint(key, tuple(names)))
+        return StreamedTable(self, None if key is None else Fingerprint(key, names))
 
     def _next(self) -> Receipt:
         with _LOCK:

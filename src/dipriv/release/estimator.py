@@ -220,7 +220,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "mechanism_")
         receipts = self._open_receipts()
-        table = receipts.stream(self.feature_names_in_)
+        table = receipts.stream(tuple(self.feature_names_in_))
         fitted = None
         if self._reference_fingerprint is not None:
             fitted = Fingerprint(self._fingerprint_key, self.mechanism_.names)

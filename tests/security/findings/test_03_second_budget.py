@@ -370,7 +370,7 @@ def test_a_stream_that_is_not_read_to_its_end_is_known(
         if ending == "failed":
             raise ConnectionResetError
 
-    released = dip.transform_batches(batches())
+    released: Any = dip.transform_batches(batches())
     left = sum(batch.num_rows for batch in islice(released, 12))
     assert left == 600
     if ending == "closed":
