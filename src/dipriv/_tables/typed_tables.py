@@ -104,7 +104,7 @@ def _settle_nulls(name: str, rows: int, given: Given | None) -> pa.Array | Quest
 def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Question | None:
     """A column of objects with one type; None if it has one, or holds things that dipriv does not take.
 
-    A type that is given by name settles it, whatever the objects are.
+    A type that is given by name settles it for any objects.
     """
     present = series.to_numpy()[~_absent(series)]
     classes = Counter[_Class]()

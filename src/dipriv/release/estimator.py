@@ -200,10 +200,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
 
         With a ledger, ε is spent for the data set of `fit` before the first batch leaves. Whose rows they are is asked
-        then, whenever the number of rows has doubled, and at the end, and so many rows are registered with that data
-        set: at any time, at least half of those that have left. A stream that is or resembles another data set fails
-        with a BudgetError. If that is found after the first batch, what was released must be discarded; its ε stays
-        spent for the data set of `fit`, and is not counted for the other one.
+        then, whenever the number of rows has doubled, and at the end, and the rows up to there are registered with that
+        data set: at any time, at least half of those that have left. A stream that is or resembles another data set
+        fails with a BudgetError. If that is found after the first batch, what was released must be discarded; its ε
+        stays spent for the data set of `fit`, and is not counted for the other one.
 
         Parameters
         ----------
