@@ -4,6 +4,9 @@ A type *fits* a column if at most 5% of its cells are something else, and is *ru
 it. In between the column is undecided, and its keeper is asked before anything is spent. Between "fits" and "ruled out"
 there are at least two rows for every number of cells, so one row can make a settled column undecided, but never move it
 from one type to another. In a settled column, a cell that is something else is missing.
+
+A type that the keeper gives by name settles its column, however many cells are something else, or missing: what it says
+is public. Cells decide only what it leaves open: whether a `number` is whole, and whether times have a zone.
 """
 
 from __future__ import annotations
@@ -101,7 +104,7 @@ class Given:
     leaf: str | None = None
     firm: bool = True
     option: bool = False
-    """Whether this is the answer to a question, rather than what follows from a kind."""
+    """Whether this is a type by its name, rather than what follows from a kind or from a public table's columns."""
 
     @property
     def is_exact(self) -> bool:
@@ -273,23 +276,26 @@ def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType
     if given is not None and given.leaf == "text":
         return pa.string()
     cells = int(counts[CellClass.WHOLE :].sum())
+    if given is not None and (given.option or not cells):
+        return _settle_as_given(name, counts, given)
     shares = {family: fits(_size(counts, family), cells) for family in _FAMILIES}
     nearly_empty = is_nearly_empty(cells, cells + int(counts[CellClass.MISSING]))
     if given is not None and given.leaf == "label":
-        settled = shares["boolean"]
+        settled = shares["boolean"] if cells > 1 else None  # without any cell it is text
         if settled is None:
             return Question(name, _looks(counts, "boolean", cells, nearly_empty), ("boolean", "text"))
         return pa.bool_() if settled else pa.string()
     if given is not None:
         margin = 0 if len(given.families) == 1 else 2  # so that one row cannot replace one family by another
         excess = {family: 2 * _size(counts, family) - cells - margin for family in given.families}
-        possible = [family for family in excess if excess[family] > 0 or not cells]
-        if len(possible) == 1:
+        possible = [family for family in excess if excess[family] > 0]
+        if possible:
             return _leaf(name, counts, possible[0], given)
-        if given.firm and not possible:
+        if given.firm:
             raise SchemaError(
-                f"column {name!r} is said to be {given.leaf or given.families[0]}, but not even half of its cells are.",
-                "Correct its type (types={...}, --type), or leave it out (drop=[...], --drop).",
+                f"column {name!r} is {given.leaf} in the table that it is compared with, but not even half of its "
+                "cells are.",
+                "Give a table whose columns have the same types.",
             )
         nearest = max(given.families, key=excess.__getitem__)
         if excess[nearest] > -2:  # one row changes it by two at most
@@ -306,6 +312,24 @@ def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType
     if len(found) == 1 and shares[found[0]]:
         return _leaf(name, counts, found[0])
     return Question(name, _looks(counts, most, cells, False), (*_answers(counts, most), "text"))
+
+
+def _settle_as_given(name: str, counts: Counts, given: Given) -> pa.DataType | Question:
+    """The type of a column of which all is given but whether times have a zone: they have none unless most have.
+
+    One row changes by two at most how many more times with a zone there are than without.
+    """
+    if given.leaf == "label":
+        return pa.string()
+    family = given.families[0]
+    zoned = "datetime with zone"
+    if family != zoned and zoned in given.families:
+        more = _size(counts, zoned) - _size(counts, family)
+        if 0 < more <= 2:
+            times = _size(counts, zoned) + _size(counts, family)
+            return Question(name, f"{_percent(_size(counts, zoned), times)} of its times have a zone", ("text",))
+        family = zoned if more > 2 else family
+    return _leaf(name, counts, family, given)
 
 
 def settle_text(name: str, counts: Counts, given: Given | None = None) -> pa.DataType | Question | None:
@@ -328,6 +352,8 @@ def parse(texts: pa.Array, arrow_type: pa.DataType, marks: Sequence[str]) -> pa.
 
     Numbers are rounded to whole ones and times cut to days or seconds where the type has no finer values.
     """
+    if pt.is_null(texts.type):
+        return pa.nulls(len(texts), arrow_type)
     if is_text(arrow_type):
         return _without_marks(texts, marks).cast(arrow_type)
     cells = classify(texts, (*MISSING_MARKS, *marks))

@@ -210,11 +210,14 @@ class Table:
         """The same table with these columns in place of its own."""
         if not arrays:
             return self
-        native = self.native
+        native, known = self.native, {of: raw for of, raw in self._arrays.items() if of not in arrays}
         if self.backend == "pandas":
             native = native.copy(deep=False)
             for name, array in arrays.items():
-                native.isetitem(self.names.index(name), _pandas_series(array, self._native_column(name)))
+                series = _pandas_series(array, self._native_column(name))
+                native.isetitem(self.names.index(name), series)
+                if series.dtype == object:  # the type could not be read back from nulls
+                    known[name] = array, None, None
         elif self.backend == "polars":
             import polars as pl
 
@@ -222,8 +225,7 @@ class Table:
         else:
             for name, array in arrays.items():
                 native = native.set_column(self.names.index(name), pa.field(name, array.type), array)
-        others = {name: known for name, known in self._arrays.items() if name not in arrays}
-        return replace(self, native=native, _arrays=others, _numbers={}, _cells={})
+        return replace(self, native=native, _arrays=known, _numbers={}, _cells={})
 
     def _raw(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
         """A column's array, and the labels that its type fixes; converted once."""

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
 from dipriv._tables.column_types import (
+    NO_CELLS,
     Counts,
+    Given,
     Question,
     TypeRules,
     check_given,
@@ -54,6 +56,8 @@ def settle_table(table: Table, names: Sequence[str], rules: TypeRules) -> tuple[
         given = rules.given.get(name)
         if is_objects(table, name):
             found[name] = _settle_objects(name, table.native_column(name), rules)
+        elif pt.is_null(table.arrow_type(name)):
+            found[name] = _settle_nulls(name, table.rows, given)
         elif not is_text(table.arrow_type(name)):
             check_given(rules, {name: str(table.arrow_type(name))})
         elif rules.judges(name):
@@ -91,18 +95,28 @@ def is_objects(table: Table, name: str) -> bool:
     return table.backend == "pandas" and table.native_column(name).dtype == object
 
 
+def _settle_nulls(name: str, rows: int, given: Given | None) -> pa.Array | Question | None:
+    """A column without a cell and without a type: of the type that is given, if any."""
+    of = None if given is None else settle(name, NO_CELLS, given)
+    return pa.nulls(rows, of) if isinstance(of, pa.DataType) else of
+
+
 def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Question | None:
-    """A column of objects with one type; None if it has one, or holds things that dipriv does not take."""
+    """A column of objects with one type; None if it has one, or holds things that dipriv does not take.
+
+    A type that is given by name settles it for any objects.
+    """
     present = series.to_numpy()[~_absent(series)]
     classes = Counter[_Class]()
     for of, times in Counter(map(type, present)).items():
         classes[_class(of)] += times
     given = rules.given.get(name)
     settled = next((of for of in classes if fits(classes[of], len(present))), None)
-    if settled == "other" or (not len(present) and given is None):
+    if not len(present):
+        return _settle_nulls(name, len(series), given)
+    if settled == "other" and not (given and given.option):
         return None
-    decides = given is not None and (given.option or settled == "text") and given.leaf != "label"
-    if decides:
+    if given is not None and (given.option or settled == "text") and given.leaf != "label":
         found = settle(name, _count(series, rules), given)
         is_plain = settled == "text" and _is_plain_text(series, present)
         return None if found == pa.string() and is_plain else _read(series, found, rules)

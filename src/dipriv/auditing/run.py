@@ -13,7 +13,10 @@ import pyarrow as pa
 from dipriv._base.progress import Progress
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames
-from dipriv._tables.frames import check_names
+from dipriv._tables.arrow import is_text
+from dipriv._tables.column_types import ask
+from dipriv._tables.frames import Table, check_names
+from dipriv._tables.typed_tables import settle_table
 from dipriv.auditing.attacks.run import run_attacks
 from dipriv.auditing.attacks.setup import MIN_ROWS as MIN_ROWS_TO_ATTACK
 from dipriv.auditing.attacks.setup import as_sequence, set_up, take
@@ -32,6 +35,7 @@ from dipriv.auditing.results import Audit, Bound, Check, Exact
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.guarantee.wording import protects
+from dipriv.release.options import ReleaseOptions
 from dipriv.release.privatize import shown
 from dipriv.sources.holdout import Split
 
@@ -46,6 +50,8 @@ OPTIONS = (
     "reference",
     "kernel",
     "schema",
+    "types",
+    "missing",
     "columns",
     "drop",
     "keep",
@@ -92,7 +98,7 @@ def audit(
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.
     **options : of `dipriv.privatize`: delta, reference, kernel, schema, columns, drop, keep, holdout, public,
-        target, reference_share, labels, pairs, unit, rows_per_unit.
+        target, reference_share, labels, pairs, unit, rows_per_unit, types, missing.
 
     Returns
     -------
@@ -130,7 +136,8 @@ def _audit(
 ) -> Audit:
     """All audits, one after the other."""
     seeds = [None] * 9 if seed is None else as_sequence(seed).spawn(9)
-    table, remarks = _sample_rows(frame, np.random.default_rng(seeds[0]))
+    typed, options = _typed(frame, epsilon, options)
+    table, remarks = _sample_rows(typed, np.random.default_rng(seeds[0]))
     if dropped := options.pop("drop", ()):
         check_names(dropped, table.column_names, "drop")
         table = table.drop_columns(list(dropped))
@@ -234,9 +241,20 @@ def _audit_reference(
     return bounds, exact
 
 
-def _sample_rows(frame: Any, rng: np.random.Generator) -> tuple[pa.Table, tuple[str, ...]]:
+def _typed(frame: Any, epsilon: float, options: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
+    """The table as a release reads it, for canaries in cells of the settled types; and what is left to say of them."""
+    table, asked = frames.read(frame), ReleaseOptions(epsilon, **options)
+    names = asked.privatized(table.names)
+    typed, questions = settle_table(table, names, asked.type_rules(names, asked.declared(names, table.names)))
+    ask(questions)
+    columns = [typed.column(name) for name in names]  # refuses objects, which have no Arrow type, as a release does
+    texts = {of.name: "text" for of in columns if of.name in (asked.types or {}) and is_text(of.arrow_type)}
+    return typed, options | {"types": texts or None, "missing": ()}
+
+
+def _sample_rows(typed: Table, rng: np.random.Generator) -> tuple[pa.Table, tuple[str, ...]]:
     """The table, or a random sample of its rows where it is large."""
-    table = pa.Table.from_batches([frames.read(frame).batch()])
+    table = pa.Table.from_batches([typed.batch()])
     if table.num_rows <= MAX_ROWS:
         return take(table, np.arange(table.num_rows)), ()
     picked = np.sort(rng.choice(table.num_rows, MAX_ROWS, replace=False))

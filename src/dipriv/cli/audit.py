@@ -66,6 +66,7 @@ def audit(
     Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error.
     """
     from dipriv._base.atomic_write import write_text
+    from dipriv._tables.column_types import TypeRules
     from dipriv.auditing.run import audit as run_audit
     from dipriv.sources.files import File
 
@@ -76,12 +77,13 @@ def audit(
         from dipriv.report import check_extras
 
         check_extras()
-    rows = File.at(table, format_).read()
+    kinds = load_schema(schema)
+    rows = File.at(table, format_).read(TypeRules.of(kinds or {}, {}))
     options: dict[str, Any] = {
         "delta": delta,
         "reference": reference,
         "kernel": kernel,
-        "schema": load_schema(schema),
+        "schema": kinds,
         "keep": tuple(keep or ()),
         "drop": tuple(drop or ()),
         "holdout": holdout,

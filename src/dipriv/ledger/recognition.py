@@ -33,7 +33,7 @@ class Resemblance:
 def resemblances(connection: Connection, table: TableFingerprint) -> list[Resemblance]:
     """The data sets that a table resembles, each once, the strongest resemblance first."""
     found: dict[str, Resemblance] = {}
-    for which in (_same_rows, _same_columns, _common_rows, _common_values, _same_counts, _old_tables):
+    for which in (_same_rows, _same_columns, _common_rows, _common_values, _same_beginning, _same_counts, _old_tables):
         for one in which(connection, table):
             found.setdefault(one.dataset, one)
     return sorted(found.values(), key=lambda one: not one.is_same)
@@ -111,6 +111,16 @@ def _common_values(connection: Connection, table: TableFingerprint) -> Iterable[
     for row in connection.execute(facts.where(func.length(COLUMNS.c.sketch) > 0)) if own else ():
         if any(overlap(bytes(row.sketch), sketch).is_telling for sketch in own):
             yield Resemblance(row.name, f"has a column with most of the values of one of data set {row.name!r}")
+
+
+def _same_beginning(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
+    """Data sets that have a table whose rows are the first ones of this table, in their order."""
+    orders = sorted(table.prefixes)
+    facts = select(DATASETS.c.name).join_from(CONTENTS, DATASETS).where(CONTENTS.c.rows >= TELLING)
+    for start in range(0, len(orders), _AT_ONCE):
+        some = facts.where(CONTENTS.c.row_order.in_(orders[start : start + _AT_ONCE]))
+        for name in connection.execute(some).scalars().all():
+            yield Resemblance(name, f"begins with the rows of data set {name!r}")
 
 
 def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:

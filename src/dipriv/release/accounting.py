@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -13,6 +13,7 @@ from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv.errors import BudgetError, DiprivError
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.wording import spent
+from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import FingerprintRequest
 
@@ -120,7 +121,7 @@ class TransformReceipts:
     def next(self, table: TableFingerprint | None = None) -> Receipt:
         """A receipt of its own for each transform, also of several threads or generators.
 
-        The table is registered with the data set of the fit, unless it comes in batches and is registered later.
+        The table is registered with the data set of the fit.
         """
         if self.session is not None and table is not None:
             self.session.check(table)
@@ -130,12 +131,61 @@ class TransformReceipts:
                 self.session.add_table(table)
         return receipt
 
+    def stream(self, names: Sequence[str]) -> StreamedTable:
+        """A table with these columns that comes in batches."""
+        key = None if self.session is None else self.session.fingerprint_key()
+        return StreamedTable(self, None if key is None else Fingerprint(key, names))
+
     def _next(self) -> Receipt:
         with _LOCK:
             first, self.first = self.first, None
         if first is not None:
             return first
         return Receipt(self.guarantee) if self.session is None else self.session.reserve(self.guarantee)
+
+
+@dataclass(eq=False)
+class StreamedTable:
+    """The rows of a stream that have been seen so far, registered with the data set of the fit as they leave.
+
+    At least half of the rows that have left are registered, so that the table is recognized if the stream is not read
+    to its end. Where it is closed, by an error or its reader, all of them are.
+    """
+
+    receipts: TransformReceipts
+    fingerprint: Fingerprint | None = field(repr=False)
+    """Of the rows that were seen; None without a ledger."""
+    registered: int = 0
+
+    def reserve(self) -> Receipt:
+        """Ask whose rows the first ones are, spend ε, and register them."""
+        seen = None if self.fingerprint is None or not self.fingerprint.rows else self.fingerprint.result()
+        receipt = self.receipts.next(seen)
+        self.registered = 0 if seen is None else seen.rows
+        return receipt
+
+    def register_before_leaving(self) -> None:
+        """Register all rows that were seen if they are twice as many as those that are registered."""
+        if self.fingerprint is not None and self.fingerprint.rows >= 2 * self.registered:
+            self.register()
+
+    def register(self) -> None:
+        """Register all rows that were seen; raise BudgetError if they are or resemble another data set."""
+        session = self.receipts.session
+        if session is None or self.fingerprint is None or self.fingerprint.rows == self.registered:
+            return
+        seen = self.fingerprint.result()
+        session.check(seen, " Discard what was released.")
+        session.add_table(seen)
+        self.registered = seen.rows
+
+    def __enter__(self) -> StreamedTable:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            with suppress(DiprivError):  # what has left is spent, and at least half of it is registered
+                self.register()
 
 
 @dataclass

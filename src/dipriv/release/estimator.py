@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,10 +199,11 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         The rows are numbered through the stream, so that a seeded run gives the same rows for any batches.
 
-        With a ledger, ε is spent for the data set of `fit` before the first batch. Whose rows they are is known only
-        after the last batch: the table is then registered with that data set, or, if it is or resembles another one,
-        the release fails with a BudgetError, and what was released must be discarded. Its ε stays spent for the data
-        set of `fit`, and is not counted for the other one.
+        With a ledger, ε is spent for the data set of `fit` before the first batch leaves. Whose rows they are is asked
+        then, whenever the number of rows has doubled, and at the end, and the rows up to there are registered with that
+        data set: at any time, at least half of those that have left. A stream that is or resembles another data set
+        fails with a BudgetError. If that is found after the first batch, what was released must be discarded; its ε
+        stays spent for the data set of `fit`, and is not counted for the other one.
 
         Parameters
         ----------
@@ -218,22 +220,22 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "mechanism_")
         receipts = self._open_receipts()
-        receipt = receipts.next()
-        with receipt.failing():
-            seen = []
-            if self._reference_fingerprint is not None:
-                seen.append(Fingerprint(self._fingerprint_key, self.mechanism_.names))
-            if receipts.session is not None:
-                seen.append(Fingerprint(receipts.session.fingerprint_key(), tuple(self.feature_names_in_)))
+        table = receipts.stream(tuple(self.feature_names_in_))
+        fitted = None
+        if self._reference_fingerprint is not None:
+            fitted = Fingerprint(self._fingerprint_key, self.mechanism_.names)
+        seen = self._seen_by([of for of in (fitted, table.fingerprint) if of is not None], batches)
+        first = list(islice(seen, 1))
+        receipt = table.reserve()
+        with receipt.failing(), table:
             bits, n_rows = source(self._seed).child(Stream.NOISE), 0
-            for batch in self.mechanism_.release_batches(self._seen_by(seen, batches), self._keep, bits):
+            for batch in self.mechanism_.release_batches(chain(first, seen), self._keep, bits):
+                table.register_before_leaving()
                 n_rows += batch.num_rows
                 yield batch
-            if seen and seen[0].content() == self._reference_fingerprint:
+            if fitted is not None and fitted.content() == self._reference_fingerprint:
                 raise _fitted_on(" Discard what was released.")
-            if n_rows and receipts.session is not None:
-                receipts.session.check(seen[-1].result(), " Discard what was released.")
-                receipts.session.add_table(seen[-1].result())
+            table.register()
             receipt.commit(n_rows)
 
     def _seen_by(self, fingerprints: Iterable[Fingerprint], batches: Iterable[Any]) -> Iterator[Any]:

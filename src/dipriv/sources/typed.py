@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from dipriv._base.parallel import in_parallel
 from dipriv._base.progress import Progress, no_progress
@@ -122,10 +123,13 @@ def settle_columns_of_text(
     rows: Batches, privatized: Sequence[str], rules: TypeRules, progress: Progress = no_progress
 ) -> TypedBatches:
     """The rows of a table that has types: its columns of text are judged if nothing is said about them."""
-    texts = [name for name in privatized if is_text(rows.schema.field(name).type)]
-    check_given(rules, {name: str(rows.schema.field(name).type) for name in privatized if name not in texts})
+    type_of = {name: rows.schema.field(name).type for name in privatized}
+    texts = [name for name in privatized if is_text(type_of[name])]
+    nulls = [name for name in privatized if pt.is_null(type_of[name])]
+    check_given(rules, {name: str(of) for name, of in type_of.items() if name not in (*texts, *nulls)})
     counts = _counts(rows, [name for name in texts if rules.judges(name)], rules, progress, {})
     found = {name: settle_text(name, of, rules.given.get(name)) for name, of in counts.items()}
+    found |= {name: settle(name, NO_CELLS, rules.given[name]) for name in nulls if name in rules.given}
     questions = tuple(of for of in found.values() if isinstance(of, Question))
     types = {name: of for name, of in found.items() if isinstance(of, pa.DataType)}
     return TypedBatches(rows, types, rules.marks, questions)

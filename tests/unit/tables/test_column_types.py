@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,8 @@ GIVEN = {
     "nothing": None,
     "number": Given.type("number"),
     "datetime": Given.type("datetime"),
+    "seconds": Given.type("seconds"),
+    "date": Given.type("date"),
     "Continuous": Given.kind(Continuous()),
     "Datetime": Given.kind(Datetime()),
     "Categorical": Given.kind(Categorical()),
@@ -308,9 +311,19 @@ def test_text_stays_text_unless_most_of_it_is_numbers_or_dates() -> None:
     assert settle_text("x", counted(["1"] * 100), Given.kind(Discrete(step=1))) == pa.int64()
 
 
-def test_a_type_that_few_cells_have_is_refused() -> None:
-    words = ("column 'x' is said to be date, but not even half", "--type")
-    refused(SchemaError, *words, call=lambda: settle("x", counted(["1"] * 100), Given.type("date")))
+def test_a_type_by_its_name_is_settled_for_any_cells() -> None:
+    for cells in (["1"] * 100, ["1"] * 50 + ["2020-01-01"] * 50, [""] * 100):
+        assert settle("x", counted(cells), Given.type("date")) == pa.date32()
+        assert settle("x", counted(cells), Given.type("boolean")) == pa.bool_()
+
+
+def test_a_public_table_with_other_types_is_refused(tmp_path: Path) -> None:
+    words = ("column 'x' is date in the table that it is compared with, but not even half", "the same types")
+    refused(SchemaError, *words, call=lambda: settle("x", counted(["1"] * 100), Given.arrow(pa.date32())))
+    public = tmp_path / "public.csv"
+    public.write_text("x\n" + "1\n" * 100, encoding="utf-8")
+    days = pa.table({"x": pa.array([dt.date(2020, 1, 1 + n % 28) for n in range(100)])})
+    refused(SchemaError, *words, call=lambda: dipriv.privatize(days, 1.0, public=public))
 
 
 def test_types_that_have_no_effect_are_refused() -> None:

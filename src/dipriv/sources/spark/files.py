@@ -50,7 +50,10 @@ class SparkFiles:
         return files
 
     def open(self) -> SparkSource:
-        """The files as a source of rows; all columns of CSV files are text."""
+        """The files as a source of rows; all columns of CSV files are text.
+
+        A cell of a CSV file may have several lines, so that Spark reads each file in one task.
+        """
         frame = self._read(open_session())
         return SparkSource.open(frame, name=self.name, all_text=self.format != "parquet")
 
@@ -79,10 +82,10 @@ class SparkFiles:
         if self.format == "parquet":
             return session.read.parquet(*paths)
         reader = session.read.option("header", True).option("sep", "\t" if self.format == "tsv" else ",")
-        reader = reader.option("enforceSchema", False).option("mode", "FAILFAST")
-        reader = reader.option("multiLine", self.format == "tsv")  # else Spark leaves out rows of tabs alone
+        reader = reader.option("enforceSchema", False).option("mode", "FAILFAST").option("escape", '"')
         texts = ", ".join(f"{quoted(name)} string" for name in reader.csv(paths).columns)
-        return reader.schema(texts).csv(paths)
+        # in lines, Spark would take those of one cell for rows, and leave out rows of tabs alone
+        return reader.option("multiLine", True).schema(texts).csv(paths)
 
     def _columns(self, path: Path) -> dict[str, Any]:
         if self.format == "parquet":
