@@ -29,6 +29,7 @@ from .report.summarize import compare
 from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
 from .sources.holdout import Split
 from .utility.plan import Forecast
+from .utility.verdict import Verdict
 
 __all__ = [
     "DIP",
@@ -59,6 +60,7 @@ __all__ = [
     "SourceChangedError",
     "Split",
     "StorageError",
+    "Verdict",
     "__version__",
     "audit",
     "codecs",

@@ -36,10 +36,9 @@ from dipriv.references._learning.measurements import Spread
 from dipriv.references._learning.shares import MAX_ORDERED_GROUPS
 from dipriv.references.protocol import LearnableSpec
 from dipriv.schema import Schema
+from dipriv.utility.expected_error import MEAN_SIZE
 from dipriv.utility.total_variation import CELLS
 
-MEAN_SIZE = math.sqrt(2.0 / math.pi)
-"""The mean absolute value of a normal error, in standard deviations."""
 SKEW, SKEW_IN_ORDER, SKEW_OF_FEW = 1.0, 0.5, 2.0
 """Typical shares of k labels, or of few levels in order, are ∝ rank^-(SKEW + SKEW_OF_FEW/k): 80% no and 20% yes."""
 FOUND = (8, 2, 40)

@@ -17,11 +17,10 @@ from dipriv.errors import DiprivError
 from dipriv.references.private import Private
 from dipriv.schema import Schema
 from dipriv.utility.forecast import FOUND, EpsilonForecast, PublicFacts, Setting, forecast
+from dipriv.utility.verdict import GOOD, LOST
 
 FORMAT = 1
 """Of `Forecast.to_dict`."""
-GOOD, LOST = 0.05, 0.2
-"""An expected total variation below the first is good; above the second, what is left is not the distribution."""
 MOSTLY = 0.75
 """A release is good if this part of its columns is, and none is lost."""
 SYNTHETIC = 0.1

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dipriv._base.decimals import in_full
 from dipriv._base.html import document, paragraph, table, text
 from dipriv.utility.forecast import ColumnForecast
-from dipriv.utility.plan import GOOD, LOST, Forecast
+from dipriv.utility.plan import Forecast
 from dipriv.utility.plan_wording import error_range, grade, grouped, pairs, percent, rows
+from dipriv.utility.verdict import GOOD, LOST
 
 MAX_DRAWN = 24
 """How many columns the picture shows, those with the largest errors."""

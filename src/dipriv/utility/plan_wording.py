@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from dipriv._base.decimals import in_full
 from dipriv.utility.forecast import ColumnForecast, EpsilonForecast
-from dipriv.utility.plan import GOOD, LOST, MATTERS, SYNTHETIC, Change, Forecast
+from dipriv.utility.plan import MATTERS, SYNTHETIC, Change, Forecast
+from dipriv.utility.verdict import GOOD, LOST
 
 MAX_NAMED = 4
 """How many columns a sentence names."""
