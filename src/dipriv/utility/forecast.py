@@ -39,11 +39,11 @@ from dipriv.schema import Schema
 from dipriv.utility.expected_error import MEAN_SIZE
 from dipriv.utility.total_variation import CELLS
 
-SKEW, SKEW_IN_ORDER, SKEW_OF_FEW = 1.0, 0.5, 2.0
-"""Typical shares of k labels, or of few levels in order, are ∝ rank^-(SKEW + SKEW_OF_FEW/k): 80% no and 20% yes."""
+SKEW, SKEW_IN_ORDER, SKEW_OF_FEW = 1.0, 0.5, 3.0
+"""Typical shares of k labels, or of few levels in order, are ∝ rank^-(SKEW + SKEW_OF_FEW/k): 85% no and 15% yes."""
 FOUND = (8, 2, 40)
 """How many labels a column has that nothing lists: typical, few, many."""
-WHOLE, REAL = (12, 2, CELLS), (16, 4, CELLS)
+WHOLE, REAL = (12, 2, CELLS), (16, 2, CELLS)
 """The cells of whole and of real numbers whose values nothing lists: typical, few, many."""
 COMMON = 0.15
 """The typical share of the most frequent one of many levels in order."""
@@ -51,7 +51,7 @@ AT_ATOMS = 0.4
 """The typical share of declared atoms."""
 SMOOTHED = 2.0
 """The variance of a cell of numbers in those of a bin: a cell has many bins, most of whose noise is smoothed away."""
-UNEVEN, UNEVEN_WHOLE = 0.03, 0.01
+UNEVEN, UNEVEN_WHOLE = 0.02, 0.01
 """By what part cells of real and of whole numbers are off because values lie unevenly inside of bins."""
 ALONE = 0.1
 """Values with a larger share than this have a bin of their own, in which nothing is uneven."""
@@ -313,8 +313,6 @@ def cell_counts(domain: Domain) -> tuple[int, int, int]:
     if domain.finds_labels:
         return FOUND
     if domain.levels is None:
-        if domain.bounded or len(domain.atoms):
-            return CELLS, CELLS, CELLS
         return WHOLE if domain.column.storage.family == "integer" else REAL
     count = len(domain.levels)
     return (CELLS,) * 3 if domain.ordered and count > CELLS else (count,) * 3
