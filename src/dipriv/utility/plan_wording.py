@@ -23,7 +23,7 @@ def percent(share: float) -> str:
     """A share with two digits.
 
     >>> percent(0.0123), percent(0.5), percent(0.00004)
-    ('1.2%', '50%', '0.004%')
+    ('1.2%', '50%', '0.0040%')
     """
     if share >= 0.0995:
         return f"{share:.0%}"
