@@ -13,12 +13,12 @@ from dipriv.utility.plan_wording import error_range, grade, grouped, pairs, perc
 from dipriv.utility.verdict import GOOD, LOST
 
 MAX_DRAWN = 24
-"""How many columns the picture shows, those with the largest errors."""
+"""How many lines the picture has, those with the largest errors."""
 COLOURS = ("#56b4e9", "#0072b2", "#009e73", "#e69f00", "#d55e00", "#cc79a7")
 """Okabe and Ito: the same for any kind of colour vision, on a bright page and on a dark one."""
-LEFT, RIGHT, LINE, TOP, BOTTOM = 170, 520, 18, 34, 34
+LEFT, RIGHT, LINE, TOP, BOTTOM = 230, 450, 24, 34, 36
 LOWEST, HIGHEST = 1e-4, 1.0
-CHARACTERS = 24
+CHARACTERS = 36
 
 
 def forecast_html(plan: Forecast) -> str:
@@ -54,20 +54,27 @@ def forecast_html(plan: Forecast) -> str:
 
 
 def picture(plan: Forecast) -> str:
-    """An <svg>: a line for each column, a dot for each ε, from small errors on the left to large ones on the right."""
-    columns = list(zip(*(found.columns for found in plan.epsilons), strict=True))
-    shown = sorted(columns, key=lambda one: -one[0].error)[:MAX_DRAWN]
+    """An <svg>: a line for columns with the same forecast, a dot for each ε, small errors left and large ones right.
+
+    A pale bar is the range at the recommended ε, for few and for many labels or values.
+    """
+    shown = sorted(grouped(plan), key=lambda group: -group[1][0].error)[:MAX_DRAWN]
+    chosen = plan.epsilons.index(plan.chosen)
     height = TOP + LINE * len(shown) + BOTTOM
     said = (
-        f"Expected total variation of {len(shown)} columns at ε = "
+        f"Expected total variation of {len(plan.names)} columns at ε = "
         f"{', '.join(in_full(found.epsilon) for found in plan.epsilons)}, on a logarithmic scale."
     )
     parts = [
         *_axis(TOP, height - BOTTOM),
         *_legend([found.epsilon for found in plan.epsilons]),
-        *(part for place, one in enumerate(shown) for part in _column(one, TOP + LINE * (place + 0.5))),
+        *(
+            part
+            for place, (name, one) in enumerate(shown)
+            for part in _column(name, one, chosen, TOP + LINE * (place + 0.5))
+        ),
     ]
-    style = "max-width: 44em; font: 11px sans-serif; fill: currentColor"
+    style = "display: block; width: 100%; max-width: 720px; font: 12px sans-serif; fill: currentColor"
     return (
         f'<svg viewBox="0 0 {LEFT + RIGHT + 30} {height}" role="img" aria-label="{text(said)}" style="{style}">'
         f"{''.join(parts)}</svg>"
@@ -80,7 +87,8 @@ def page(plan: Forecast) -> str:
         "body { font: 15px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }"
         " :root { color-scheme: light dark }"
         " table { border-collapse: collapse; display: block; overflow-x: auto; margin: 1em 0 }"
-        " th, td { padding: .2em .8em .2em 0; border-bottom: 1px solid #8884; white-space: nowrap }"
+        " th, td { padding: .2em .8em .2em 0; border-bottom: 1px solid #8884; vertical-align: top }"
+        " td:not(:first-child) { white-space: nowrap }"
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -119,17 +127,18 @@ def _legend(epsilons: Sequence[float]) -> list[str]:
     return parts
 
 
-def _column(one: Sequence[ColumnForecast], y: float) -> list[str]:
-    """The name of a column, a line from its smallest to its largest error, and a dot for each ε."""
-    name = one[0].name if len(one[0].name) <= CHARACTERS else f"{one[0].name[: CHARACTERS - 1]}…"
-    places = [_x(column.error) for column in one]
+def _column(name: str, one: Sequence[ColumnForecast], chosen: int, y: float) -> list[str]:
+    """The names of columns, their range at the chosen ε, and a dot for each ε."""
+    short = name if len(name) <= CHARACTERS else f"{name[: CHARACTERS - 1]}…"
+    low, high = _x(one[chosen].least), _x(one[chosen].most)
+    bar = f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{_colour(chosen)}"'
     return [
-        f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{text(name)}</text>',
-        f'<line x1="{min(places):.1f}" x2="{max(places):.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="#888"/>',
+        f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{text(short)}<title>{text(name)}</title></text>',
+        f'{bar} stroke-width="8" stroke-opacity=".25"/>',
         *(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{_colour(number)}"><title>{text(percent(column.error))}'
-            "</title></circle>"
-            for number, (x, column) in enumerate(zip(places, one, strict=True))
+            f'<circle cx="{_x(column.error):.1f}" cy="{y:.1f}" r="4.5" fill="{_colour(number)}">'
+            f"<title>{text(error_range(column))}</title></circle>"
+            for number, column in enumerate(one)
         ),
     ]
 

@@ -68,6 +68,12 @@ def recommendation(plan: Forecast) -> str:
     """One recommendation: ε, what it buys, and what would help most."""
     found = plan.chosen
     said = [_which(plan)]
+    unknown = [column for column in found.columns if not column.public]
+    if unknown:
+        worst = percent(max(column.most for column in unknown))
+        said.append(
+            f"Nothing declares how many labels or values {len(unknown)} of them have: with many, errors reach {worst}."
+        )
     if found.pairs.possible:
         said.append(f"Pairs measured: {pairs(found)}; all others are as if independent given these.")
     if found.fidelity < SYNTHETIC:
