@@ -55,7 +55,7 @@ UNEVEN, UNEVEN_WHOLE = 0.02, 0.01
 """By what part cells of real and of whole numbers are off because values lie unevenly inside of bins."""
 ALONE = 0.1
 """Values with a larger share than this have a bin of their own, in which nothing is uneven."""
-LEAST_NOISE = 1 / 4
+MIN_NOISE = 1 / 4
 """The variance of a rare level, in that of its noise: counts are not negative, and rare ones are shrunk."""
 BINS = 64
 """How many bins the fidelity of a number is summed over."""
@@ -249,7 +249,7 @@ class ErrorModel:
             uneven = UNEVEN_WHOLE if domain.column.storage.family == "integer" else UNEVEN
             return noise + sampled + (uneven * p * (p < ALONE)) ** 2, np.zeros(len(p))
         if not domain.finds_labels:
-            return noise * np.clip(p**2 / noise, LEAST_NOISE, 1.0) + sampled, np.zeros(len(p))
+            return noise * np.clip(p**2 / noise, MIN_NOISE, 1.0) + sampled, np.zeros(len(p))
         merged = ndtr((self._threshold(number) - p * self.rows) / self._own(number))
         return (1.0 - merged) * (noise + sampled) + merged * p**2, merged
 
