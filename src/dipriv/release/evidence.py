@@ -12,12 +12,13 @@ from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
 from dipriv.references.measured import MeasuredColumn, Measurements
 from dipriv.release.fitting import FittedMechanism
-from dipriv.schema import Discrete
+from dipriv.schema import Categorical, Discrete
 from dipriv.utility.expected_error import ColumnEvidence, Line
 from dipriv.utility.judging import Evidence
+from dipriv.utility.total_variation import CELLS
 
-MOST_BINS = 64
-"""A gap between bins of an octave counts as at most so many empty bins."""
+MAX_BINS = 64
+"""A gap between bins of an octave counts as at most this many empty bins."""
 
 
 def evidence_of(mechanism: FittedMechanism) -> Evidence | None:
@@ -37,10 +38,10 @@ def _in_order(mechanism: FittedMechanism, measured: Measurements) -> tuple[Measu
     codec = mechanism.columns[0].codec
     if not (isinstance(codec, LevelsCodec) and isinstance(mechanism.reference, Independent)):
         return measured.columns
-    (law,), (column,) = mechanism.reference.laws, measured.columns
-    if not isinstance(law, LevelsDistribution):
+    (marginal,), (column,) = mechanism.reference.laws, measured.columns
+    if not isinstance(marginal, LevelsDistribution):
         return measured.columns
-    return (MeasuredColumn(column.name, np.asarray(law.probabilities) * measured.n_rows, column.deviation),)
+    return (MeasuredColumn(column.name, np.asarray(marginal.probabilities) * measured.n_rows, column.deviation),)
 
 
 def column_evidence(column: FittedColumn, measured: MeasuredColumn, rows: int, declared: bool) -> ColumnEvidence:
@@ -58,7 +59,7 @@ def column_evidence(column: FittedColumn, measured: MeasuredColumn, rows: int, d
         others is not None,
         merged,
         column.facts.storage.family == "real" and isinstance(column.kind, Discrete) and not declared,
-        _line(codec) if isinstance(codec, BinnedCodec) else None,
+        _line(codec) if isinstance(codec, BinnedCodec) else _levels_in_order(column, declared),
     )
 
 
@@ -71,6 +72,20 @@ def _state_of_others(column: FittedColumn) -> int | None:
     in_order = codec.levels[codec.order] if isinstance(codec, RankedLevelsCodec) else codec.levels
     states = np.flatnonzero(in_order == place)
     return len(codec.missing) + int(states[0]) if len(states) else None
+
+
+def _levels_in_order(column: FittedColumn, declared: bool) -> Line | None:
+    """Listed numbers, smoothed as one range; None for labels, and for a few declared levels.
+
+    Values beyond those that were found for a single column are as unseen as beyond a range of bins.
+    """
+    if isinstance(column.kind, Categorical) or not isinstance(column.codec, RankedLevelsCodec | LevelsCodec):
+        return None
+    count = len(column.codec.levels)
+    if declared and count <= CELLS:
+        return None
+    group_of = np.zeros(count, dtype=np.intp) if count > CELLS else np.arange(count, dtype=np.intp)
+    return Line(group_of, np.bincount(group_of).astype(np.float64), (0.0, 0.0), (not declared, not declared))
 
 
 def _line(codec: BinnedCodec) -> Line:
@@ -86,7 +101,7 @@ def _line(codec: BinnedCodec) -> Line:
         ends = np.column_stack([starts[inside], starts[inside] + own]).ravel()
         empty = np.diff(np.concatenate([bounds[octave : octave + 1], ends, bounds[octave + 1 : octave + 2]]))[::2]
         bins = empty / np.median(own[own > 1] if np.any(own > 1) else own)
-        gaps.append(np.where(empty > 0, np.clip(bins, 1.0, MOST_BINS), 0.0))
+        gaps.append(np.where(empty > 0, np.clip(bins, 1.0, MAX_BINS), 0.0))
     found = np.bincount(octave_of).astype(np.float64)
     last = int(present[-1])
     return Line(

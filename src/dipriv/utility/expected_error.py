@@ -5,9 +5,11 @@ normal error, whose mean absolute value is √(2/π) standard deviations. Labels
 their rows. Rows that learning could not distinguish from noise, and took for none, such as rare labels, nulls and the
 ends of a range: nothing says how many there are, but there is a threshold that they do not reach.
 
-Histograms of numbers are smoothed, which removes noise where the distribution is smooth. Their noise lies between that
-of the octaves' totals, if all inside them is smooth, and that of single bins, if nothing is; the geometric mean of the
-two is taken. This is the only constant here that was chosen by looking at results (benchmarks/usefulness).
+Histograms of numbers are smoothed, which removes noise where the distribution is smooth, and counts of rare labels are
+shrunk towards their mean. So the error from noise lies between two bounds. The smaller one is that of the octaves'
+totals, as if all inside them were smooth, and at most half of what a cell has; the larger one is that of single bins.
+The geometric mean of the two is expected: this choice, and the half, were made by looking at results
+(benchmarks/usefulness); all else is a formula or a threshold of learning.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ NULLS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.01))
 """The same for missing cells."""
 ENDS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.06))
 """The same for the octaves beyond the ends of a range."""
-DIGITS_SEEN, DIGITS_MOST = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
+DIGITS_SEEN, DIGITS_MAX = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
 """The same for values with finer digits: of the noise of about ten counts, for which there is a ninth of the budget."""
 POSITIVE_SEEN = math.sqrt(2.0 * 4.0 * (8.0 + 4.0))
 """The same for all positive values of a column that seems to have none, if they lie in about four octaves."""
@@ -132,6 +134,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
     of_noise = column.noise**2 * (1.0 - 1.0 / count)  # counts add up to the rows, which removes a part of the noise
     sampled = cells * (1.0 - np.minimum(cells, 1.0)) / max(1, rows)
     least, most = (variance * of_noise + sampled for variance in (smooth, rough))
+    least = np.minimum(least, (cells / (2.0 * MEAN_SIZE)) ** 2)  # rare cells, if their error is half of what they have
     smallest, largest, sampling = (
         float(0.5 * MEAN_SIZE * np.sqrt(squares).sum()) for squares in (least, most, sampled)
     )
@@ -139,7 +142,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
     unseen = column.found and not column.merged
     ends = 0.0 if column.line is None else _ends(column.line)
     return ExpectedError(
-        math.sqrt(smallest * largest),
+        math.sqrt(smallest * min(1.0, largest)),
         smallest,
         largest,
         sampling,
@@ -147,7 +150,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
         min(1.0, LABELS_SEEN * math.sqrt(1.0 + kept) * column.noise) if unseen else 0.0,
         min(1.0, NULLS_SEEN * column.noise) if column.nullable and not column.missing else 0.0,
         min(1.0, ends * column.noise),
-        min(DIGITS_MOST, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
+        min(DIGITS_MAX, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
         math.sqrt(float(np.sqrt(least * most).sum()) * (1.0 - MEAN_SIZE**2) / 4 * count / (count - 1)),
     )
 

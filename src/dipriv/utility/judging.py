@@ -26,7 +26,7 @@ from dipriv.utility.verdict import (
 )
 from dipriv.utility.wording import SYNTHETIC
 
-CLEARLY_LOST = 0.25
+CLEARLY_LOST = 0.3
 """An expected total variation from which a column is lost, however uncertain the expectation is."""
 ANYTHING = 0.5
 """A column whose total variation may be larger than this is not called usable, though it may turn out to be."""
@@ -36,7 +36,7 @@ WORTH_SAYING = 0.01
 """A reason that concerns fewer rows is left out."""
 BY_CHANCE, CLEAR = 1.5, 2.0
 """How many times that of noise alone the association of a pair must be to be usable, and to be good."""
-MOST_FACTOR = 100.0
+MAX_FACTOR = 100.0
 """More ε than this factor is no advice."""
 
 
@@ -185,7 +185,7 @@ def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
     if verdict.too_small is not None:
         return [Advice(AdviceKind.FEWER_COLUMNS, factor=verdict.too_small), *found]
     factors = {name: _needed(own[name], verdict.rows) for name in bad if not own[name].merged}
-    within = [name for name, factor in factors.items() if factor <= MOST_FACTOR]
+    within = [name for name, factor in factors.items() if factor <= MAX_FACTOR]
     if within:
         most = max(factors[name] for name in within)
         found.append(Advice(AdviceKind.EPSILON, tuple(within), _two_digits_up(most)))

@@ -138,7 +138,7 @@ class Advice:
 class Verdict:
     """What a release is good for, from public facts and private output alone.
 
-    Attributes
+    Parameters
     ----------
     rows : how many rows are released.
     epsilon : the privacy budget.
@@ -171,8 +171,17 @@ class Verdict:
     advice: tuple[Advice, ...] = ()
 
     def named(self, grade: Grade) -> tuple[str, ...]:
-        """The columns with this grade, in the order of the table."""
-        return tuple(column.name for column in self.columns if column.grade is grade)
+        """The columns with this grade.
+
+        Parameters
+        ----------
+        grade : good, usable, lost or unknown.
+
+        Returns
+        -------
+        tuple : their names, in the order of the table.
+        """
+        return tuple(column.name for column in self.columns if column.grade == grade)
 
     @property
     def good(self) -> tuple[str, ...]:
@@ -260,12 +269,19 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, plain: Any) -> Verdict:
-        """What `to_dict` returned; texts are made anew, never read.
+        """The inverse of `to_dict`; texts are made anew, never read.
+
+        Parameters
+        ----------
+        plain : what `to_dict` returned.
+
+        Returns
+        -------
+        Verdict : the same verdict.
 
         Raises
         ------
-        InputError
-            If this is not what a version of dipriv writes.
+        InputError : this is not what a version of dipriv writes.
         """
         content = _mapping(plain)
         if content.get("format") != FORMAT:
