@@ -41,12 +41,15 @@ class Change:
     columns : the columns that it concerns.
     errors : the columns' errors as a multiple of those without it, the geometric mean; below 1 is better.
     forecast : with the option.
+    many : the largest error of these columns if they have many labels, without the option and with it; None where the
+        option is not about labels.
     """
 
     option: str
     columns: tuple[str, ...]
     errors: float
     forecast: EpsilonForecast
+    many: tuple[float, float] | None = None
 
     @property
     def text(self) -> str:
@@ -121,6 +124,7 @@ class Forecast:
                     "option": one.option,
                     "columns": list(one.columns),
                     "errors": one.errors,
+                    "many": None if one.many is None else list(one.many),
                     "text": one.text,
                     "forecast": _plain(one.forecast),
                 }
@@ -168,7 +172,8 @@ def _changes(facts: PublicFacts, setting: Setting, before: EpsilonForecast) -> I
             after = forecast(other_facts, other)
         except DiprivError:
             continue
-        yield Change(option, columns, _ratio(before, after), replace(after, epsilon=before.epsilon))
+        many = _many(facts, setting, before, columns) if option == "schema" else None
+        yield Change(option, columns, _ratio(before, after), replace(after, epsilon=before.epsilon), many)
 
 
 def _alternatives(
@@ -177,10 +182,7 @@ def _alternatives(
     """Options to try, the columns that they concern, and what would be released how."""
     labelled = tuple(column.name for column in facts.columns if _is_open(column.n_labels, column.storage.family))
     if labelled:
-        listed = tuple(
-            replace(column, n_labels=FOUND[0]) if column.name in labelled else column for column in facts.columns
-        )
-        yield "schema", labelled, replace(facts, columns=listed), setting
+        yield "schema", labelled, _listing(facts, labelled, FOUND[0]), setting
     if len(facts.columns) > 1:
         heaviest = max(before.columns, key=lambda column: column.budget).name
         yield "drop", (heaviest,), _without(facts, heaviest), _not_asking_for(setting, heaviest)
@@ -200,6 +202,19 @@ def _alternatives(
         yield f"delta={in_full(LARGER_DELTA)}", (), facts, replace(setting, delta=delta)
     if setting.delta and not labelled:
         yield "delta=0", (), facts, replace(setting, delta=0.0)
+
+
+def _listing(facts: PublicFacts, names: Sequence[str], labels: int) -> PublicFacts:
+    """The facts if this many labels of each of these columns were declared."""
+    columns = (replace(column, n_labels=labels) if column.name in names else column for column in facts.columns)
+    return replace(facts, columns=tuple(columns))
+
+
+def _many(facts: PublicFacts, setting: Setting, before: EpsilonForecast, names: Sequence[str]) -> tuple[float, float]:
+    """The largest error of columns of many labels, found and declared."""
+    after = forecast(_listing(facts, names, FOUND[2]), setting)
+    found = max(column.most for column in before.columns if column.name in names)
+    return found, max(column.error for column in after.columns if column.name in names)
 
 
 def _is_open(labels: int | None, family: str) -> bool:

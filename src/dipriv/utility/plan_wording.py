@@ -106,8 +106,11 @@ def _which(plan: Forecast) -> str:
 def change(one: Change) -> str:
     """What an option would change."""
     after = one.forecast
+    many = (
+        "" if one.many is None else f" (of columns of many labels {percent(one.many[1])}, not {percent(one.many[0])})"
+    )
     return (
-        f"{_option(one)}: errors {_times(one.errors)}; pairs measured: {pairs(after)}; correlation of rows "
+        f"{_option(one)}: errors {_times(one.errors)}{many}; pairs measured: {pairs(after)}; correlation of rows "
         f"{after.fidelity:.2f}."
     )
 

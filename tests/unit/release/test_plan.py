@@ -22,6 +22,7 @@ from dipriv.release import forecast as module
 from dipriv.release.options import ReleaseOptions
 from dipriv.schema import Kind
 from dipriv.sources import open_source
+from dipriv.sources.protocol import Scan
 from dipriv.utility.forecast import PublicFacts, Setting, error_model
 from dipriv.utility.plan_html import page, picture
 from dipriv.utility.total_variation import total_variation
@@ -126,7 +127,7 @@ def test_nothing_is_asked_of_rows_but_their_number_and_types() -> None:
     source = open_source(table(0))
     options = ReleaseOptions(1.0)
     expected = module.public_facts(source, options)
-    columns = source.scan(module.Scan(source.column_names)).columns(source.column_names)
+    columns = source.scan(Scan(source.column_names)).columns(source.column_names)
     rows = SealedRows(N, columns)
 
     class Sealed:
