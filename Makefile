@@ -80,6 +80,7 @@ scale: $(STAMP)  ## Spark, a killed worker, 100,000 clients (or ROWS=5000000); w
 
 usefulness: $(STAMP)  ## what verdicts and such say against the truth (or PARTS="verdict"); writes docs/usefulness.md
 	$(BIN)/python -m benchmarks.usefulness $(PARTS)
+	$(BIN)/python -m benchmarks.usefulness.choosing
 
 # the peers pin older versions of what development uses, so they get an environment of their own
 $(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements.txt

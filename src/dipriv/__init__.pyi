@@ -20,6 +20,7 @@ from .guarantee.guarantee import Guarantee
 from .inspection import Inspection, inspect
 from .ledger.ledger import Ledger
 from .release.estimator import DIP
+from .release.forecast import plan
 from .release.local import LocalReference, load_local
 from .release.privatize import infer_schema, privatize, privatize_file
 from .release.result import Release
@@ -27,6 +28,7 @@ from .report.facts import Comparison
 from .report.summarize import compare
 from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
 from .sources.holdout import Split
+from .utility.plan import Forecast
 from .utility.verdict import Verdict
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "DiprivError",
     "DisclosureError",
     "Discrete",
+    "Forecast",
     "Guarantee",
     "InputError",
     "Inspection",
@@ -66,6 +69,7 @@ __all__ = [
     "inspect",
     "kernels",
     "load_local",
+    "plan",
     "privatize",
     "privatize_file",
     "references",

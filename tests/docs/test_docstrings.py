@@ -45,7 +45,7 @@ CLASSES = {
     if inspect.isclass(value := getattr(dipriv, name)) and not issubclass(value, Exception)
 }
 
-RESULTS = {"Audit", "Comparison", "Inspection", "LocalReference", "Release"}
+RESULTS = {"Audit", "Comparison", "Forecast", "Inspection", "LocalReference", "Release"}
 """Classes that dipriv makes, and users read."""
 
 NOT_CALLED = {"dipriv.Ledger"}

@@ -169,7 +169,7 @@ def privatize(
         target=target,
         reference_share=reference_share,
         labels=None if labels is None else labels.value,
-        pairs=tuple(map(_two_names, pair or ())),
+        pairs=tuple(map(two_names, pair or ())),
         ledger=None if no_ledger else Ledger.open(ledger),
         dataset=dataset,
         new_dataset=new_dataset,
@@ -197,7 +197,7 @@ def privatize(
         warn("Not counted in a ledger: a further release without one would hold out other rows, and expose these.")
 
 
-def _two_names(pair: str) -> tuple[str, str]:
+def two_names(pair: str) -> tuple[str, str]:
     """Column names on both sides of a comma; a name that contains one is in double quotes, as in CSV."""
     names = next(csv.reader([pair], skipinitialspace=True), [])
     if len(names) != 2:
