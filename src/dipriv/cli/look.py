@@ -80,7 +80,6 @@ def compare(
     """
     from dipriv.guarantee.sidecar import read_sidecar
     from dipriv.report import compare as summarize
-    from dipriv.report import write_report
     from dipriv.sources.files import File, read_alike
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
@@ -90,5 +89,6 @@ def compare(
     sidecar = read_sidecar(released)
     guarantee, fidelity = (None, None) if sidecar is None else (sidecar.guarantee, sidecar.fidelity)
     comparison = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)
-    write_report(comparison, output)
+    comparison.write(output)
+    say(f"{comparison}\n")
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
