@@ -74,27 +74,25 @@ def _state_of_others(column: FittedColumn) -> int | None:
 
 
 def _line(codec: BinnedCodec) -> Line:
+    """Which octaves are there, and about how many bins they had: gaps are counted in bins of the usual size."""
     octaves = codec.line.octaves
-    all_of = np.searchsorted(octaves.starts, codec.starts, side="right") - 1
-    present, octave_of = np.unique(all_of, return_inverse=True)
-    starts = codec.starts.astype(np.float64)
-    stops = starts + codec.sizes.astype(np.float64)
+    present, octave_of = np.unique(np.searchsorted(octaves.starts, codec.starts, side="right") - 1, return_inverse=True)
     bounds = np.append(octaves.starts.astype(np.float64), codec.line.last + 1.0)
-    sizes = np.empty(len(present))
-    cut = [0.0, 0.0]
+    starts, sizes = codec.starts.astype(np.float64), codec.sizes.astype(np.float64)
+    gaps = []
     for number, octave in enumerate(present):
         inside = octave_of == number
-        own = codec.sizes[inside].astype(np.float64)
-        wide = own[own > 1]
-        typical = float(np.median(wide if len(wide) else own))
-        edges = np.concatenate(
-            [[bounds[octave]], np.stack([starts[inside], stops[inside]], 1).ravel(), [bounds[octave + 1]]]
-        )
-        gaps = np.maximum(edges[1::2] - edges[::2], 0.0) / typical
-        gaps = np.minimum(np.where(gaps > 0, np.maximum(gaps, 1.0), 0.0), MOST_BINS)
-        sizes[number] = inside.sum() + gaps.sum()
-        if number == 0:
-            cut[0] = float(gaps[0])
-        if number == len(present) - 1:
-            cut[1] = float(gaps[-1])
-    return Line(octave_of, sizes, (cut[0], cut[1]), (bool(present[0] > 0), bool(present[-1] < len(octaves.starts) - 1)))
+        own = sizes[inside]
+        ends = np.column_stack([starts[inside], starts[inside] + own]).ravel()
+        empty = np.diff(np.concatenate([bounds[octave : octave + 1], ends, bounds[octave + 1 : octave + 2]]))[::2]
+        bins = empty / np.median(own[own > 1] if np.any(own > 1) else own)
+        gaps.append(np.where(empty > 0, np.clip(bins, 1.0, MOST_BINS), 0.0))
+    found = np.bincount(octave_of).astype(np.float64)
+    last = int(present[-1])
+    return Line(
+        octave_of,
+        found + np.array([empty.sum() for empty in gaps]),
+        (float(gaps[0][0]), float(gaps[-1][-1])),
+        (int(present[0]) > 0, last < len(octaves.starts) - 1),
+        bool(octaves.signs[last] <= 0 < octaves.signs[-1]),
+    )

@@ -33,6 +33,8 @@ ENDS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.06))
 """The same for the octaves beyond the ends of a range."""
 DIGITS_SEEN, DIGITS_MOST = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
 """The same for values with finer digits: of the noise of about ten counts, for which there is a ninth of the budget."""
+POSITIVE_SEEN = math.sqrt(2.0 * 4.0 * (8.0 + 4.0))
+"""The same for all positive values of a column that seems to have none, if they lie in about four octaves."""
 SEGMENT_SEEN = 1.5
 """The same for bins inside the outermost octaves, of the noise of their sum."""
 OCTAVE_VARIANCE = 1.5
@@ -51,6 +53,8 @@ class Line:
     """How many bins at both ends of the outermost octaves were taken as empty: about."""
     open: tuple[bool, bool]
     """Whether there could be values beyond the outermost octaves."""
+    without_positive: bool = False
+    """Whether there could be positive values, but none were found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +183,8 @@ def _cell_of(shares: FloatArray) -> NDArray[np.intp]:
 def _ends(line: Line) -> float:
     """In standard deviations of a count's noise: how many rows may be unseen at an end."""
     octave = math.sqrt(OCTAVE_VARIANCE)
+    beyond = (ENDS_SEEN, POSITIVE_SEEN if line.without_positive else ENDS_SEEN)
     return max(
-        is_open * ENDS_SEEN * octave + SEGMENT_SEEN * math.sqrt(cut)
-        for is_open, cut in zip(line.open, line.cut, strict=True)
+        is_open * seen * octave + SEGMENT_SEEN * math.sqrt(cut)
+        for is_open, seen, cut in zip(line.open, beyond, line.cut, strict=True)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,12 +28,14 @@ from dipriv.utility.wording import SYNTHETIC
 
 CLEARLY_LOST = 0.25
 """An expected total variation from which a column is lost, however uncertain the expectation is."""
+ANYTHING = 0.5
+"""A column whose total variation may be larger than this is not called usable, though it may turn out to be."""
 TOO_NOISY, NOISE_WANTED = 1 / (2 * CELLS), 1 / (5 * CELLS)
 """If the noise of a count is more than half of a cell's rows, a table is too small; a fifth of it would do."""
 WORTH_SAYING = 0.01
 """A reason that concerns fewer rows is left out."""
-CLEAR = 2.0
-"""A pair is good if its association is more than this many times that of noise."""
+BY_CHANCE, CLEAR = 1.5, 2.0
+"""How many times that of noise alone the association of a pair must be to be usable, and to be good."""
 MOST_FACTOR = 100.0
 """More ε than this factor is no advice."""
 
@@ -77,64 +79,58 @@ def judge(
         columns = tuple(_not_measured(name, rows, guarantee, kept.get(name)) for name in names)
         return Verdict(rows, guarantee.epsilon, source, columns, advice=(Advice(AdviceKind.COMPARE),))
     errors = [expected_error(column, rows) for column in evidence.columns]
-    columns = tuple(
-        _column(column, error, kept.get(column.name)) for column, error in zip(evidence.columns, errors, strict=True)
-    )
-    pairs = sorted((_pair(pair, evidence.rows) for pair in evidence.pairs), key=lambda pair: -pair.association)
     noise = float(np.median([column.noise for column in evidence.columns]))
     verdict = Verdict(
         rows,
         guarantee.epsilon,
         source,
-        columns,
-        tuple(pairs),
+        tuple(
+            _column(column, error, kept.get(column.name))
+            for column, error in zip(evidence.columns, errors, strict=True)
+        ),
+        tuple(sorted((_pair(pair, evidence.rows) for pair in evidence.pairs), key=lambda pair: -pair.association)),
         len(names) * (len(names) - 1) // 2,
-        noise / NOISE_WANTED if noise > TOO_NOISY else None,
+        _two_digits_up(noise / NOISE_WANTED) if noise > TOO_NOISY else None,
     )
-    return Verdict(*(getattr(verdict, name) for name in list(vars(verdict))[:-1]), tuple(_advice(verdict, evidence)))
+    return replace(verdict, advice=tuple(_advice(verdict, evidence)))
 
 
 def _column(column: ColumnEvidence, error: ExpectedError, fidelity: float | None) -> ColumnVerdict:
-    reasons = _reasons(column, error)
     if error.most < GOOD:
         grade = Grade.GOOD
     elif error.least > LOST or error.mean > CLEARLY_LOST:
         grade = Grade.LOST
     else:
-        grade = Grade.USABLE
+        grade = Grade.USABLE if error.most <= ANYTHING else Grade.UNKNOWN
     numbers = (round(value, 4) for value in (error.mean, error.least, error.most))
-    return ColumnVerdict(column.name, grade, *numbers, fidelity, tuple(reasons))
+    return ColumnVerdict(column.name, grade, *numbers, fidelity, tuple(_reasons(column, error)))
 
 
 def _reasons(column: ColumnEvidence, error: ExpectedError) -> list[Reason]:
-    """What is worth saying, the gravest first."""
+    """What is worth saying, the gravest first; rows that may be lost weigh half as much as those that are."""
     occupied = int(np.count_nonzero(column.shares))
-    found = [
-        Reason(kind, share)
-        for kind, share in (
-            (ReasonKind.MERGED, error.merged),
-            (ReasonKind.LABELS, error.labels),
-            (ReasonKind.NULLS, error.nulls),
-            (ReasonKind.ENDS, error.ends),
-            (ReasonKind.DIGITS, error.digits),
-            (ReasonKind.NOISE, min(1.0, error.noise)),
-            (ReasonKind.SAMPLING, error.sampling),
-        )
-        if share is not None and share >= WORTH_SAYING
-    ]
-    if error.sampling < error.noise / 2:
-        found = [reason for reason in found if reason.kind is not ReasonKind.SAMPLING]
-    found.sort(key=lambda reason: -(reason.share or 0.0) * (1.0 if reason.kind in _CERTAIN else 0.5))
-    if error.noise > CLEARLY_LOST:
-        found.insert(0, Reason(ReasonKind.NOISE_ABOVE_COUNTS))
     if column.merged and not occupied:
         return [Reason(ReasonKind.ONLY_OTHER)]
-    if occupied + bool(column.merged) == 1 and not column.merged and error.hidden >= WORTH_SAYING:
-        found.insert(0, Reason(ReasonKind.CONSTANT, error.hidden))
+    shares = {
+        ReasonKind.MERGED: error.merged,
+        ReasonKind.NOISE: min(1.0, error.noise) if error.sampling < error.noise / 2 else 0.0,
+        ReasonKind.SAMPLING: error.sampling if error.sampling >= error.noise / 2 else 0.0,
+        ReasonKind.LABELS: error.labels / 2,
+        ReasonKind.NULLS: error.nulls / 2,
+        ReasonKind.ENDS: error.ends / 2,
+        ReasonKind.DIGITS: error.digits / 2,
+    }
+    certain = (ReasonKind.MERGED, ReasonKind.NOISE, ReasonKind.SAMPLING)
+    found = [
+        Reason(kind, round(share if kind in certain else 2 * share, 4))
+        for kind, share in sorted(shares.items(), key=lambda item: -item[1])
+        if share >= WORTH_SAYING
+    ]
+    if error.noise > CLEARLY_LOST:
+        found.insert(0, Reason(ReasonKind.NOISE_ABOVE_COUNTS))
+    if occupied == 1 and not column.merged and error.hidden >= WORTH_SAYING:
+        found.insert(0, Reason(ReasonKind.CONSTANT, round(error.hidden, 4)))
     return found
-
-
-_CERTAIN = (ReasonKind.MERGED, ReasonKind.NOISE)
 
 
 def _pair(pair: MeasuredPair, rows: int) -> PairVerdict:
@@ -150,10 +146,9 @@ def _pair(pair: MeasuredPair, rows: int) -> PairVerdict:
     noise = math.sqrt(float(per_cell.sum()) / (total * smaller))
     association = math.sqrt(squares / (total * smaller))
     error = min(1.0, 0.5 * MEAN_SIZE * pair.deviation * counts.size / max(1, rows))
-    if association > CLEAR * noise:
-        grade = Grade.GOOD
-    else:
-        grade = Grade.LOST if association <= noise else Grade.USABLE
+    grade = (
+        Grade.LOST if association <= BY_CHANCE * noise else Grade.GOOD if association > CLEAR * noise else Grade.USABLE
+    )
     return PairVerdict(pair.names, grade, round(error, 4), round(min(1.0, association), 4), round(min(1.0, noise), 4))
 
 
@@ -177,42 +172,38 @@ def _not_measured(name: str, rows: int, guarantee: Guarantee, fidelity: float | 
 
 def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
     """The most useful first."""
-    found = []
-    useless = [column.name for column in verdict.columns if Reason(ReasonKind.ONLY_OTHER) in column.reasons]
-    if verdict.too_small is not None:
-        found.append(Advice(AdviceKind.FEWER_COLUMNS, factor=_rounded_up(verdict.too_small)))
-    if useless:
-        found.append(Advice(AdviceKind.DROP, tuple(useless)))
-    bad = {column.name: column for column in verdict.by_gravity if column.grade in (Grade.LOST, Grade.USABLE)}
     own = {column.name: column for column in evidence.columns}
-    labels = [name for name in bad if own[name].found and name not in useless]
-    if labels:
-        found.append(Advice(AdviceKind.DECLARE_LEVELS, tuple(labels)))
-    numbers = [name for name in bad if own[name].line is not None]
-    if numbers:
-        found.append(Advice(AdviceKind.DECLARE_RANGE, tuple(numbers)))
-    factor = max((_needed(own[name], verdict.rows) for name in bad if name not in useless), default=1.0)
-    within = [name for name in bad if 1.0 < _needed(own[name], verdict.rows) <= MOST_FACTOR and name not in useless]
-    if within and verdict.too_small is None:
-        factor = max(_needed(own[name], verdict.rows) for name in within)
-        found.append(Advice(AdviceKind.EPSILON, tuple(within), _rounded_up(factor)))
-    if verdict.all_pairs and len(verdict.pairs) < verdict.all_pairs and verdict.too_small is None:
+    bad = [column.name for column in verdict.by_gravity if column.grade is not Grade.GOOD]
+    useless = {column.name for column in verdict.columns if Reason(ReasonKind.ONLY_OTHER) in column.reasons}
+    helped = {
+        AdviceKind.DROP: [name for name in bad if name in useless],
+        AdviceKind.DECLARE_LEVELS: [name for name in bad if own[name].found and name not in useless],
+        AdviceKind.DECLARE_RANGE: [name for name in bad if own[name].line is not None or own[name].rounded],
+    }
+    found = [Advice(kind, tuple(names)) for kind, names in helped.items() if names]
+    if verdict.too_small is not None:
+        return [Advice(AdviceKind.FEWER_COLUMNS, factor=verdict.too_small), *found]
+    factors = {name: _needed(own[name], verdict.rows) for name in bad if not own[name].merged}
+    within = [name for name, factor in factors.items() if factor <= MOST_FACTOR]
+    if within:
+        most = max(factors[name] for name in within)
+        found.append(Advice(AdviceKind.EPSILON, tuple(within), _two_digits_up(most)))
+    if verdict.all_pairs and len(verdict.pairs) < verdict.all_pairs:
         found.append(Advice(AdviceKind.PAIRS))
-    if verdict.fidelity is not None and verdict.fidelity < SYNTHETIC and verdict.too_small is None:
+    if verdict.fidelity is not None and verdict.fidelity < SYNTHETIC:
         found.append(Advice(AdviceKind.HOLDOUT))
     return found
 
 
 def _needed(column: ColumnEvidence, rows: int) -> float:
-    """By what factor ε must grow to make a column good, if noise is in proportion to 1/ε; infinite if it does not."""
+    """By what factor ε must grow to make a column good, if all but sampling error is in proportion to 1/ε."""
     error = expected_error(column, rows)
-    fixed = error.merged + error.sampling
-    if fixed >= GOOD:
+    if error.sampling >= GOOD:
         return math.inf
-    return max(1.0, (error.most - fixed) / (GOOD - fixed))
+    return max(1.0, (error.most - error.sampling) / (GOOD - error.sampling))
 
 
-def _rounded_up(factor: float) -> float:
-    """Two digits, rounded up."""
-    size = 10.0 ** math.floor(math.log10(factor) - 1)
-    return math.ceil(factor / size) * size
+def _two_digits_up(factor: float) -> float:
+    """Rounded up to two digits."""
+    size = 10.0 ** (math.floor(math.log10(factor)) - 1)
+    return float(f"{math.ceil(factor / size) * size:.2g}")

@@ -80,10 +80,9 @@ def number_variation(before: FloatArray, after: FloatArray, nulls: tuple[float, 
         Between 0 and 1.
     """
     edges = cell_edges(before) if len(before) else np.empty(0)
-    shares = [
-        np.append(
-            (1.0 - absent) * np.bincount(np.searchsorted(edges, x), minlength=len(edges) + 1) / max(1, len(x)), absent
-        )
-        for x, absent in zip((before, after), nulls, strict=True)
-    ]
-    return total_variation(shares[0], shares[1])
+    counts = (np.bincount(np.searchsorted(edges, x), minlength=len(edges) + 1) for x in (before, after))
+    p, q = (
+        np.append((1.0 - absent) * count / max(1, count.sum()), absent)
+        for count, absent in zip(counts, nulls, strict=True)
+    )
+    return total_variation(p, q)

@@ -24,11 +24,12 @@ class Grade(StrEnum):
     GOOD = "good"
     """A column: total variation below 0.05 in at least 95% of cases. A pair: association far above its noise."""
     USABLE = "usable"
-    """In between: look at the expected error before you use it."""
+    """In between, and not above 0.5: look at the expected error before you use it."""
     LOST = "lost"
-    """A column: total variation above 0.2 in at least 95% of cases. A pair: noise explains all of its association."""
+    """A column: total variation above 0.2 in at least 95% of cases, or noise is larger than its counts, and what is
+    right is right by chance. A pair: noise explains all of its association."""
     UNKNOWN = "unknown"
-    """Nothing private was measured, so nothing can be said without looking at the private table."""
+    """It may be anything: noise hides too much, or nothing private was measured. Only the private table can tell."""
 
 
 class ReasonKind(StrEnum):
@@ -187,15 +188,16 @@ class Verdict:
 
     @property
     def grade(self) -> Grade:
-        """Of the release: good if no column is lost and three in four are good, lost if half of them are or N ε is
-        too small.
+        """Of the release: good if no column is lost and three in four are good; lost if half of them are, or may be
+        where the table is too small.
         """
-        total = len(self.columns)
-        if self.too_small is not None or (total and 2 * len(self.lost) >= total):
+        total, unknown = len(self.columns), len(self.named(Grade.UNKNOWN))
+        lost = len(self.lost) + (unknown if self.too_small is not None else 0)
+        if total and 2 * lost >= total:
             return Grade.LOST
-        if 2 * len(self.named(Grade.UNKNOWN)) > total:
+        if 2 * unknown > total:
             return Grade.UNKNOWN
-        return Grade.GOOD if not self.lost and 4 * len(self.good) >= 3 * total else Grade.USABLE
+        return Grade.GOOD if not lost and 4 * len(self.good) >= 3 * total else Grade.USABLE
 
     @property
     def fidelity(self) -> float | None:
@@ -205,11 +207,11 @@ class Verdict:
     @property
     def by_gravity(self) -> tuple[ColumnVerdict, ...]:
         """The columns, the worst first."""
-        order = [Grade.LOST, Grade.USABLE, Grade.UNKNOWN, Grade.GOOD]
+        order = [Grade.LOST, Grade.UNKNOWN, Grade.USABLE, Grade.GOOD]
         return tuple(sorted(self.columns, key=lambda one: (order.index(one.grade), -(one.error or 0.0))))
 
     def summary(self) -> str:
-        """The verdict in at most twelve lines, the worst first."""
+        """The verdict in at most eleven lines, the worst first."""
         from dipriv.utility.wording import summary
 
         return summary(self)

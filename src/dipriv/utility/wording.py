@@ -8,8 +8,13 @@ from dipriv.utility.verdict import Advice, AdviceKind, ColumnVerdict, Grade, Rea
 
 SYNTHETIC = 0.05
 """Rows whose values have a smaller correlation with the true ones are as good as synthetic."""
+LINES = 11
+"""How many lines a summary has at most."""
 SHOWN = 3
 """How many columns a line of the summary names."""
+
+HIDES = 0.5
+"""Up to this share of the rows it is worth saying how many may be hidden."""
 
 _REASONS = {
     ReasonKind.CONSTANT: "it became constant; other values, if any, are in fewer than {share} of the rows",
@@ -18,10 +23,10 @@ _REASONS = {
     ReasonKind.LABELS: "labels of fewer than {share} of the rows may be lost",
     ReasonKind.NULLS: "nulls are lost if fewer than {share} of the rows have them",
     ReasonKind.ENDS: "the ends of the range are lost if fewer than {share} of the rows are there",
-    ReasonKind.DIGITS: "digits after the point are lost if fewer than {share} of the rows have more",
+    ReasonKind.DIGITS: "finer digits are lost if fewer than {share} of the rows have them",
     ReasonKind.NOISE: "noise moves about {share} of the rows",
     ReasonKind.NOISE_ABOVE_COUNTS: "noise is larger than the counts",
-    ReasonKind.SAMPLING: "so few rows differ by about {share} by chance alone",
+    ReasonKind.SAMPLING: "with so few rows, sampling alone moves about {share} of them",
     ReasonKind.KNOWN: "it is as good as the distribution that was stated, which nothing here compares with the rows",
     ReasonKind.PUBLIC: "it is as good as the public table resembles the private one, which nothing here compares",
     ReasonKind.HELD_OUT: "its reference is a random sample of the table's own rows",
@@ -35,6 +40,8 @@ def reason(one: Reason) -> str:
     >>> reason(Reason(ReasonKind.MERGED, 0.153))
     'rare labels, 15% of the rows, became "(other)"'
     """
+    if one.kind is ReasonKind.CONSTANT and (one.share or 0.0) > HIDES:
+        return "it became constant, and noise hides whether it was"
     return _REASONS[one.kind].format(share="" if one.share is None else percent(one.share))
 
 
@@ -44,13 +51,13 @@ def advice(one: Advice) -> str:
     >>> advice(Advice(AdviceKind.DROP, ("surname",)))
     "Drop 'surname'."
     """
-    names, factor = listed(one.columns), f"{one.factor:.2g}" if one.factor is not None else ""
+    names, factor = listed(one.columns), f"{one.factor:,g}" if one.factor is not None else ""
     return {
         AdviceKind.EPSILON: f"About {factor} times as much ε, or as many rows, would make {names} good.",
         AdviceKind.FEWER_COLUMNS: f"Release fewer columns, or about {factor} times as many rows or as much ε.",
         AdviceKind.DROP: f"Drop {names}.",
-        AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names} in a schema, if they are public: none is merged then.",
-        AdviceKind.DECLARE_RANGE: f"Declare levels or bounds of {names} in a schema, if they are public.",
+        AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names}, if they are public: none is merged then.",
+        AdviceKind.DECLARE_RANGE: f"Declare levels or bounds of {names}, if they are public.",
         AdviceKind.PAIRS: "Name a target, or pairs, if you study how columns depend on each other.",
         AdviceKind.HOLDOUT: "Use a hold-out (holdout=0.25) if single rows matter: it keeps more of each.",
         AdviceKind.COMPARE: "Compare the release with the private table in a report before you publish it.",
@@ -58,11 +65,11 @@ def advice(one: Advice) -> str:
 
 
 def summary(verdict: Verdict) -> str:
-    """At most twelve lines, the worst first."""
+    """At most eleven lines, the worst first."""
     lines = [headline(verdict)]
     if verdict.too_small is not None:
         lines.append(f"  Warning: {too_small(verdict)}")
-    for grade in (Grade.LOST, Grade.USABLE, Grade.UNKNOWN):
+    for grade in (Grade.LOST, Grade.UNKNOWN, Grade.USABLE):
         found = [column for column in verdict.by_gravity if column.grade is grade]
         if found:
             lines.append(f"  {grade.value.capitalize() + ':':8} {_columns(found)}.")
@@ -70,7 +77,7 @@ def summary(verdict: Verdict) -> str:
         lines.append(f"  Pairs:   {pairs(verdict)}")
     if kept := rows(verdict):
         lines.append(f"  Rows:    {kept}")
-    lines += [f"  Advice:  {one.text}" for one in verdict.advice[: 12 - len(lines)]]
+    lines += [f"  Advice:  {one.text}" for one in verdict.advice[: LINES - len(lines)]]
     return "\n".join(lines)
 
 
@@ -85,12 +92,11 @@ def headline(verdict: Verdict) -> str:
     total = len(verdict.columns)
     counts = [f"{len(verdict.good)} of {total} column{'s' * (total != 1)} good"]
     counts += [
-        f"{len(names)} {'not judged' if grade is Grade.UNKNOWN else grade.value}"
+        f"{len(names)} {grade.value}"
         for grade in (Grade.USABLE, Grade.LOST, Grade.UNKNOWN)
         if (names := verdict.named(grade))
     ]
-    grade = "not judged" if verdict.grade is Grade.UNKNOWN else verdict.grade.value
-    return f"Verdict: {grade}. {', '.join(counts)}."
+    return f"Verdict: {verdict.grade.value}. {', '.join(counts)}."
 
 
 def too_small(verdict: Verdict) -> str:
@@ -98,7 +104,7 @@ def too_small(verdict: Verdict) -> str:
     return (
         f"{verdict.rows:,} row{'s' * (verdict.rows != 1)} at ε = {verdict.epsilon:g} are too few for "
         f"{len(verdict.columns)} column{'s' * (len(verdict.columns) != 1)}: noise hides most of their distributions. "
-        f"About {verdict.too_small or 1:.2g} times as many rows, or as much ε, are needed."
+        f"About {verdict.too_small or 1:,g} times as many rows, or as much ε, are needed."
     )
 
 
@@ -109,7 +115,7 @@ def pairs(verdict: Verdict) -> str:
         return f"none of {total:,} measured: the columns are released as if they were independent."
     well = sum(pair.grade is Grade.GOOD for pair in verdict.pairs)
     noise = sum(pair.grade is Grade.LOST for pair in verdict.pairs)
-    detail = f", {well:,} of them well" + (f", {noise:,} mostly noise" if noise else "")
+    detail = f", {well:,} of them well" + (f", {noise:,} no more than noise" if noise else "")
     if measured == total:
         return f"all {total:,} measured{detail}."
     return f"{measured:,} of {total:,} measured{detail}; the others are as if independent given those."
