@@ -206,9 +206,8 @@ def _line(axes: Any, values: Any, axis: Axis, unit: float, facts: ColumnFacts) -
         axes.xaxis.set_major_locator(ticker.AsinhLocator(unit, numticks=7))
     else:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
-    if axis != "linear":
-        axes.xaxis.set_major_formatter(lambda x, _: number(x))
-        axes.xaxis.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda x, _: number(x))
+    axes.xaxis.minorticks_off()
     axes.set_xlabel(name)
     return values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dipriv.report.facts import GRADES, ColumnFacts, Comparison
 from dipriv.report.formats import fixed, text
 from dipriv.utility.verdict import Grade
-from dipriv.utility.wording import SYNTHETIC
+from dipriv.utility.wording import SYNTHETIC, rows
 
 MAX_LISTED = 12
 """How many columns of a grade are named in a sentence."""
@@ -47,12 +47,14 @@ def of_pairs(comparison: Comparison) -> str:
 
 
 def of_rows(comparison: Comparison) -> str:
-    """Whether a released row says anything about its original."""
+    """Whether a released row says anything about its original: as the release states it, else as it was measured."""
+    if comparison.verdict is not None and (stated := rows(comparison.verdict)):
+        return f"Rows: {stated}"
     found = [facts.fidelity[0] for facts in comparison.columns if facts.fidelity and not facts.unchanged]
     if not found:
         return ""
     low, high = min(one.value for one in found), max(one.value for one in found)
-    if high < SYNTHETIC:
+    if max(one.low for one in found) < SYNTHETIC:
         return (
             f"Rows: as good as synthetic; the correlation with the true values is {fixed(max(0.0, high), 2)} at most."
         )
