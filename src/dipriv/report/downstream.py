@@ -49,8 +49,9 @@ def downstream(pairs: Sequence[Pair], target: str, predictors: Sequence[str]) ->
         )
     fits = _fits(model, before, after)
     if isinstance(fits, str) and model == "logistic regression":
-        model, reason = "least squares", f"The logistic regression failed ({fits}); this is a linear one of 0 and 1."
-        fits, said = _fits(model, before, after), (*said, reason)
+        said = (*said, f"The logistic regression failed ({fits}); this is a linear one of 0 and 1.")
+        model = "least squares"
+        fits = _fits("least squares", before, after)
     if isinstance(fits, str):
         return Downstream(target, model, rows, notes=said, failure=f"The fit failed ({fits}).")
     names = ("intercept", *(term.name for term in terms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from dipriv.report.pairing import Pair
 
 Z = 1.96
 """Of a 95% interval."""
+CORRELATION: Literal["correlation"] = "correlation"
+AGREEMENT: Literal["agreement beyond chance"] = "agreement beyond chance"
 
 
 def row_fidelity(pair: Pair, expected: float | None, bound: float | None) -> tuple[Fidelity, ...]:
@@ -48,8 +51,7 @@ def row_fidelity(pair: Pair, expected: float | None, bound: float | None) -> tup
         low, high = kappa_interval(value, agree, n)
     else:
         low, high = fisher_interval(value, n)
-    measure = "agreement beyond chance" if pair.scale == "label" else "correlation"
-    return (Fidelity(measure, value, low, high, expected),)
+    return (Fidelity(AGREEMENT if pair.scale == "label" else CORRELATION, value, low, high, expected),)
 
 
 def fisher_interval(r: float, n: int) -> tuple[float, float]:

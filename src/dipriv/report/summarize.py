@@ -73,12 +73,18 @@ def compare(
     >>> compare(table, table)
     Comparison(rows=(50, 50), used=(50, 50), paired=True)
     """
+    expected_rows = None
     if isinstance(released, Release):
         schema, fidelity = schema or released.schema, fidelity or released.fidelity
         guarantee, verdict = guarantee or released.guarantee, verdict or released.verdict
-        rows = row_numbers(released) if rows is None else rows
+        rows, expected_rows = row_numbers(released) if rows is None else rows, released.row_counts.read
         released = released_rows(released)
     before, after = (_read(table, which) for table, which in ((original, "original"), (released, "release")))
+    if expected_rows not in (None, before.rows):
+        raise InputError(
+            f"the original has {before.rows:,} rows, and the release was made from {expected_rows:,}.",
+            "Compare a release with the table that it was made from.",
+        )
     sampled = sample(before, after, rows, np.random.default_rng([seed, 0]))
     pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}))
     names = [pair.name for pair in pairs]

@@ -233,6 +233,11 @@ def test_a_release_with_a_holdout_or_of_a_stream_is_paired_where_it_can_be(
     assert compare(table, streamed).rows == (ROWS, ROWS)
 
 
+def test_a_release_of_another_table_is_refused(released: tuple[pd.DataFrame, dipriv.Release[Any]]) -> None:
+    table, release = released
+    refused(dipriv.InputError, "3,999 rows", "4,000", call=lambda: compare(table.iloc[1:], release))
+
+
 def test_rows_on_a_cluster_are_refused_with_a_remedy(released: tuple[pd.DataFrame, dipriv.Release[Any]]) -> None:
     from dataclasses import replace
 
