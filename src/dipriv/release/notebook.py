@@ -50,7 +50,7 @@ def _verdict(release: Release[Any]) -> str:
         "" if found.too_small is None else too_small(found),
         f"Pairs: {pairs(found)}" if found.all_pairs else "",
         f"Rows: {kept}" if (kept := rows(found)) else "",
-        *(one.text for one in found.advice),
+        *(f"Advice: {one.text}" for one in found.advice),
     ]
     return "".join(
         [

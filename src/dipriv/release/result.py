@@ -244,6 +244,8 @@ class Release(Generic[Data]):
 
         return write_release(self, path, force=force, format=format, escape_formulas=escape_formulas)
 
+    save = write
+
     def report(self, path: str | Path | None = None, *, original: Any, target: str | None = None) -> Comparison:
         """Compare the release with the private table. The result contains statistics of that table: do not publish it.
 

@@ -31,6 +31,8 @@ def grade(pair: Pair, distances: Sequence[Distance]) -> Grade:
 
 def reasons(pair: Pair, distances: Sequence[Distance]) -> tuple[str, ...]:
     """What is wrong with a column, in words; a label is named only if five original rows have it."""
+    if _became_constant(pair):
+        return ("every released row has the same value",)
     found = list(_reasons(pair))
     total = next((one for one in distances if one.name == TOTAL_VARIATION), None)
     if total is not None and total.value >= GOOD:
@@ -52,9 +54,6 @@ def in_order_of_gravity(columns: Sequence[ColumnFacts]) -> tuple[ColumnFacts, ..
 
 def _reasons(pair: Pair) -> Iterator[str]:
     before, after = pair.before.present, pair.after.present
-    if _became_constant(pair):
-        yield "every released row has the same value"
-        return
     if abs(pair.before.nulls - pair.after.nulls) >= MIN_SHARE:
         yield f"missing cells {percent(pair.before.nulls)} before, {percent(pair.after.nulls)} after"
     if min(len(before), len(after)) < MIN_ROWS_SHOWN:

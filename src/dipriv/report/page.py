@@ -61,6 +61,8 @@ def render(comparison: Comparison) -> str:
         warning=WARNING,
         fewest=MIN_ROWS_SHOWN,
         most_rows=MAX_ROWS,
+        by_reason=wording.by_reason,
+        listed=wording.listed,
         max_listed=wording.MAX_LISTED,
         max_terms=MAX_TERMS,
         scales=(GOOD, LOST),

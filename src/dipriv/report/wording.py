@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dipriv.report.facts import GRADES, ColumnFacts, Comparison
 from dipriv.report.formats import fixed, text
 from dipriv.utility.verdict import Grade
@@ -28,10 +30,18 @@ def headline(comparison: Comparison) -> str:
     return f"Of {total} columns: {said}." if total > 1 else f"The only column is {said.partition(' ')[2]}."
 
 
-def about(facts: ColumnFacts) -> str:
-    """A column with what is wrong with it."""
-    name = text(facts.name, 40)
-    return f"{name} ({'; '.join(facts.reasons)})" if facts.reasons else name
+def by_reason(columns: Sequence[ColumnFacts]) -> list[tuple[str, str]]:
+    """(names, what is wrong with them): columns with the same reasons are named together."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for facts in columns:
+        groups.setdefault(facts.reasons, []).append(text(facts.name, 40))
+    return [(listed(names), "; ".join(reasons)) for reasons, names in groups.items()]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some of the names, and how many more there are."""
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def of_pairs(comparison: Comparison) -> str:
@@ -77,9 +87,10 @@ def summary(comparison: Comparison) -> str:
     lines = [headline(comparison)]
     for grade in GRADES:
         columns = of_grade(comparison, grade)
-        named = [about(facts) if grade is not Grade.GOOD else text(facts.name, 40) for facts in columns[:MAX_LISTED]]
+        if grade is Grade.GOOD:
+            said = [listed([text(facts.name, 40) for facts in columns])]
+        else:
+            said = [f"{names} ({reason})" if reason else names for names, reason in by_reason(columns)]
         if columns:
-            more = f", and {len(columns) - MAX_LISTED:,} more" if len(columns) > MAX_LISTED else ""
-            lines.append(f"  {grade.capitalize()}: {', '.join(named)}{more}.")
-    said = (of_pairs(comparison), of_rows(comparison), of_regression(comparison))
-    return "\n".join([*lines, *filter(None, said)])
+            lines.append(f"  {grade.capitalize()}: {listed(said)}.")
+    return "\n".join([*lines, *filter(None, [of_pairs(comparison), of_rows(comparison), of_regression(comparison)])])

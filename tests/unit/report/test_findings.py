@@ -88,11 +88,20 @@ def test_the_worst_column_comes_first_in_data_text_and_page() -> None:
     assert [facts.grade.value for facts in found.columns] == ["lost", "usable", "good", "good"]
     lines = str(found).splitlines()
     assert lines[0] == "Of 4 columns: 1 lost, 1 usable, 2 good."
-    assert lines[1].startswith("  Lost: gone (every released row has the same value; total variation 0.9")
+    assert lines[1] == "  Lost: gone (every released row has the same value)."
     text = "".join(parsed(render(found)).texts)
     places = [text.index(part) for part in ("Of 4 columns: 1 lost", "The worst first.", "No guarantee was given")]
     assert places == sorted(places)
     assert str(compare(table, table)).startswith("All 4 columns are good.")
+
+
+def test_columns_with_the_same_reason_are_named_together() -> None:
+    rng = np.random.default_rng(14)
+    table = pd.DataFrame({f"x{i}": rng.standard_normal(50) for i in range(15)})
+    found = compare(table, table * 0)
+    names = ", ".join(facts.name for facts in found.columns[:12])
+    lost = f"  Lost: {names} and 3 more (every released row has the same value)."
+    assert str(found).splitlines()[:2] == ["Of 15 columns: 15 lost.", lost]
 
 
 def test_few_rows_are_not_blamed_for_what_sampling_gives() -> None:
