@@ -46,8 +46,6 @@ def load() -> pa.Table:
 
 def run(folder: Path, epsilon: float) -> None:
     """Write the survey, privatize it, and say what to look at."""
-    from dipriv.report import write_report
-
     folder.mkdir(parents=True, exist_ok=True)
     private, released = folder / "survey.csv", folder / "survey-released.csv"
     pacsv.write_csv(load(), private)
@@ -61,8 +59,10 @@ def run(folder: Path, epsilon: float) -> None:
     guarantee = release.guarantee
     (folder / "guarantee.txt").write_text(f"{guarantee}\n", encoding="utf-8")
     before, after = (pacsv.read_csv(file) for file in (private, released))
-    compared = dipriv.compare(before, after, guarantee=guarantee, fidelity=release.fidelity, target="affairs")
-    write_report(compared, folder / "report.html")
+    compared = dipriv.compare(
+        before, after, guarantee=guarantee, fidelity=release.fidelity, verdict=release.verdict, target="affairs"
+    )
+    compared.write(folder / "report.html")
     print(f"Private table: {before.num_rows:,} rows, {before.num_columns} columns (statsmodels' survey `fair`).")
     print(f"Released:      {after.num_rows:,} rows, the same columns.\n")
     print("             " + "".join(f"{name:>15}" for name in SHOWN))

@@ -292,6 +292,12 @@ class Schema(Mapping[str, Kind]):
     def __repr__(self) -> str:
         return f"Schema({self._kinds!r})"
 
+    def _repr_html_(self) -> str:
+        """The kinds as a table; of levels and atoms it has the number, as `repr`."""
+        from dipriv._base.html import table
+
+        return table(("column", "kind"), list(self._kinds.items()))
+
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Plain data: {column: {"kind": ..., field: value}}, fields that are None left out."""
         return {

@@ -295,6 +295,20 @@ class Audit:
         lines = _aligned([("", "found", "promised"), *self._summary()])
         return "\n".join([self.conclusion, "", claim, "", *lines, *(["", *self.remarks] if self.remarks else [])])
 
+    def _repr_html_(self) -> str:
+        from dipriv._base.html import document, folded, lines, paragraph, table
+
+        first, *more = self.conclusion.splitlines()
+        loss = privacy_loss(self.claimed, self.delta)
+        claim = f"Promised: {loss} to {self.protects}. {self.rows:,} rows were audited."
+        return document(
+            paragraph(first, strong=True),
+            *map(paragraph, [*more, claim]),
+            table(("", "found", "promised"), list(self._summary())),
+            *map(paragraph, self.remarks),
+            folded("Guarantee", lines(self.guarantee)),
+        )
+
     def _summary(self) -> Iterable[tuple[str, str, str]]:
         for scope in Scope:
             bounds = [bound for bound in self.bounds if bound.scope is scope]

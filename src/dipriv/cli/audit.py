@@ -135,20 +135,11 @@ def _write_report(
     import numpy as np
 
     from dipriv.auditing.procedure import Privatize
-    from dipriv.report import compare, write_report
+    from dipriv.report import compare
 
     sequence = None if seed is None else np.random.SeedSequence([seed, 1])  # the audit uses [seed]
     release = Privatize(epsilon, options).release(rows, sequence)
-    compared = compare(
-        rows.select(release.data.column_names),
-        release.data,
-        schema=release.schema,
-        rows=release.secrets.row_positions,
-        guarantee=release.guarantee,
-        fidelity=release.fidelity,
-        audit=found,
-    )
-    write_report(compared, path)
+    compare(rows.select(release.data.column_names), release, audit=found).write(path)
 
 
 def _show(found: Audit) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -19,6 +19,9 @@ from dipriv.cli.terminal import (
     refuse_same_file,
     say,
 )
+
+if TYPE_CHECKING:
+    from dipriv.utility.verdict import Verdict
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")]
@@ -80,7 +83,6 @@ def compare(
     """
     from dipriv.guarantee.sidecar import read_sidecar
     from dipriv.report import compare as summarize
-    from dipriv.report import write_report
     from dipriv.sources.files import File, read_alike
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
@@ -88,7 +90,23 @@ def compare(
     declared = load_schema(schema)
     tables = read_alike(File.at(original), File.at(released), declared, given_types(type_), missing or ())
     sidecar = read_sidecar(released)
-    guarantee, fidelity = (None, None) if sidecar is None else (sidecar.guarantee, sidecar.fidelity)
-    comparison = summarize(*tables, schema=declared, guarantee=guarantee, fidelity=fidelity, target=target)
-    write_report(comparison, output)
+    stated: dict[str, Any] = (
+        {}
+        if sidecar is None
+        else {"guarantee": sidecar.guarantee, "fidelity": sidecar.fidelity, "verdict": _verdict(sidecar.verdict)}
+    )
+    comparison = summarize(*tables, schema=declared, target=target, **stated)
+    comparison.write(output)
+    say(f"{comparison}\n")
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
+
+
+def _verdict(plain: Any) -> Verdict | None:
+    """The verdict of a sidecar; None if it is not one that dipriv could have written: anybody may have written it."""
+    from dipriv.errors import InputError
+    from dipriv.utility.verdict import Verdict
+
+    try:
+        return None if plain is None else Verdict.from_dict(plain)
+    except InputError:
+        return None

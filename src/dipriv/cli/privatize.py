@@ -208,7 +208,7 @@ def two_names(pair: str) -> tuple[str, str]:
 def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, output: str) -> None:
     """A comparison of matching rows; if it fails, the release is complete all the same, and the error says so."""
     from dipriv.guarantee.wording import spent
-    from dipriv.report import compare, write_report
+    from dipriv.report import compare
     from dipriv.schema import Schema
 
     written, schema = release.written, options.schema
@@ -216,8 +216,15 @@ def _write_report(release: Release[Any], options: ReleaseOptions, report: Path, 
         return
     declared = schema if isinstance(schema, Schema) else None
     try:
-        compared = compare(*written.sample, schema=declared, guarantee=release.guarantee, fidelity=release.fidelity)
-        write_report(compared, report)
+        compared = compare(
+            *written.sample,
+            schema=declared,
+            guarantee=release.guarantee,
+            fidelity=release.fidelity,
+            verdict=release.verdict,
+            target=options.target,
+        )
+        compared.write(report)
     except BaseException as error:
         loss = spent(release.guarantee.epsilon, release.guarantee.delta)
         error.add_note(f"The release itself is complete: {output} is written, and {loss}.")

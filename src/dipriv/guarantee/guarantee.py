@@ -434,6 +434,11 @@ class Guarantee:
         """The text of `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
+    def _repr_html_(self) -> str:
+        from dipriv._base.html import lines
+
+        return lines(str(self))
+
     def __repr__(self) -> str:
         seeded = "" if self.secure_randomness else ", seeded"
         delta = f" δ={in_short(self.delta)}," if self.delta else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -23,7 +24,7 @@ from dipriv._tables import frames
 from dipriv._tables.any_values import array_of_any
 from dipriv._tables.frames import Table, check_names
 from dipriv._tables.typed_tables import conform, read_from_text
-from dipriv.errors import DisclosureError, InputError
+from dipriv.errors import DisclosureError, InputError, PrivacyWarning
 from dipriv.references.protocol import LabelPolicy
 from dipriv.release import local
 from dipriv.release.accounting import TransformReceipts
@@ -38,13 +39,22 @@ from dipriv.sources.in_memory import DeferredSource
 if TYPE_CHECKING:
     from dipriv.ledger import Ledger
 
+UNPROTECTED_TARGET = (
+    "y is not protected: DIP privatizes X alone, and a model that is fitted on y may disclose it. If y is private, "
+    "release one table that contains it, and fit models on the released table."
+)
+NOT_COUNTED = " No ledger counts this: each fit spends ε anew, and a search over parameters or folds fits many times."
+
 
 class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Distribution-invariant privatization as a transformer.
 
     `fit(rows)` learns the reference, under a part of ε if it is private; `transform(rows)` releases rows, the same or
     others. With "holdout" the rows given to `fit` are the hold-out: they are not protected, and `transform` releases
-    *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected.
+    *other* rows. Only `X` is privatized: in a pipeline, `y` passes by unprotected, and a `PrivacyWarning` says so.
+
+    Each fit spends ε, those of cross-validation and of a search over parameters among them, which fit once for each
+    fold and candidate; a ledger adds them up.
 
     With a ledger, `fit` reserves ε and δ, which cover the first `transform`; each further one reserves the ε of the
     rows' noise again, and no δ. All are counted for the data set of `fit`, and released tables are registered there:
@@ -121,7 +131,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : a table as `dipriv.privatize` takes it.
-        y : ignored, and not privatized.
+        y : ignored, and not privatized; a `PrivacyWarning` says so.
 
         Returns
         -------
@@ -133,6 +143,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         options = self._options()
         options.warn()
+        if y is not None:
+            warnings.warn(
+                UNPROTECTED_TARGET + ("" if options.is_counted else NOT_COUNTED), PrivacyWarning, stacklevel=2
+            )
         table = as_table(X)
         plan = prepare(DeferredSource(table), options)
         release = plan.run()

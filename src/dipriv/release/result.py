@@ -25,6 +25,7 @@ from dipriv.utility.verdict import Verdict
 
 if TYPE_CHECKING:
     from dipriv.release.fitting import FittedMechanism
+    from dipriv.report import Comparison
     from dipriv.sources.holdout import Split
     from dipriv.sources.protocol import RowSelection
 
@@ -243,9 +244,41 @@ class Release(Generic[Data]):
 
         return write_release(self, path, force=force, format=format, escape_formulas=escape_formulas)
 
+    save = write
+
+    def report(self, path: str | Path | None = None, *, original: Any, target: str | None = None) -> Comparison:
+        """Compare the release with the private table. The result contains statistics of that table: do not publish it.
+
+        Parameters
+        ----------
+        path : where to write a report, one HTML file that its owner alone can read; None for none.
+        original : the private table that was released.
+        target : a column to regress on the others, in both tables.
+
+        Returns
+        -------
+        Comparison : print it, or show it in a notebook.
+
+        Raises
+        ------
+        InputError : the tables have no column in common, or a package that only a report needs is not installed.
+        StorageError : the report cannot be written.
+        """
+        from dipriv.report import compare
+
+        found = compare(original, self, target=target)
+        if path is not None:
+            found.write(path)
+        return found
+
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt")}
         return kept | {"fidelity": self.fidelity, "verdict": self.verdict, "_secrets": None, "_receipt": None}
+
+    def _repr_html_(self) -> str:
+        from dipriv.release.notebook import release_html
+
+        return release_html(self)
 
     def __repr__(self) -> str:
         delta = f", delta={self.guarantee.delta:g}" if self.guarantee.delta else ""

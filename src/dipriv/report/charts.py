@@ -8,11 +8,15 @@ import numpy as np
 
 from dipriv.report.facts import Axis, ColumnFacts, Downstream, HeatMap, Histogram, Levels, Matrix, Tails
 from dipriv.report.formats import DAY, fixed, number, text, time, unit_of
-from dipriv.report.svg import AFTER, BEFORE, INK, RULE, figure, style, to_svg
+from dipriv.report.svg import AFTER, BEFORE, INK, RULE, figure, plot, style, to_svg
 
 WIDTH, HEIGHT = 4.6, 3.0
 FEW = 12
 """Heat maps of at most this many columns are shown side by side."""
+SPAN = 0.5
+"""The end of the colour scale of differences: the same in every report, so that reports can be compared."""
+MAX_TERMS = 25
+"""How many coefficients of a regression are drawn."""
 _NUMBERED = 8
 """In heat maps of at most this many columns the numbers are printed."""
 _FIRST, _LAST = -719_162, 2_932_896
@@ -36,17 +40,24 @@ def heat_maps(chart: HeatMap, key: str) -> list[str]:
     """Before, after, and the difference."""
     before, after = (_array(matrix) for matrix in (chart.before, chart.after))
     signed = chart.measure == "Spearman"
+    difference = np.nan_to_num(after) - before  # a constant column depends on nothing
+    np.fill_diagonal(difference, 0.0 * before.diagonal())
     with style():
         return [
             _heat(before, chart, "original", 1.0, f"{key}-1", signed=signed),
             _heat(after, chart, "release", 1.0, f"{key}-2", signed=signed),
-            _heat(after - before, chart, "release − original", _span(after - before), f"{key}-3", signed=True),
+            _heat(difference, chart, "release − original", SPAN, f"{key}-3", signed=True),
         ]
 
 
 def coefficient_chart(found: Downstream, key: str) -> str:
-    """A dot and a whisker for each coefficient, original above release; the intercept is in the table only."""
+    """A dot and a whisker for each coefficient, original above release; the intercept is in the table only.
+
+    Of many coefficients those are shown that changed most.
+    """
     shown = [coefficient for coefficient in found.coefficients if coefficient.name != "intercept"]
+    if len(shown) > MAX_TERMS:
+        shown = sorted(shown, key=lambda coefficient: -coefficient.change)[:MAX_TERMS]
     with style():
         drawn = figure(WIDTH, 0.9 + 0.26 * len(shown))
         axes = drawn.subplots()
@@ -102,8 +113,7 @@ def _bars(levels: Levels, facts: ColumnFacts, key: str) -> str:
 
 
 def _histogram(bins: Histogram, facts: ColumnFacts, key: str) -> str:
-    drawn = figure(WIDTH, HEIGHT)
-    axes = drawn.subplots()
+    drawn, axes = plot(WIDTH, HEIGHT)
     edges = _line(axes, np.array(bins.edges), bins.axis, bins.unit, facts)
     before, after = (100 * np.array(shares) for shares in (bins.before, bins.after))
     axes.stairs(before, edges, fill=True, color=BEFORE, alpha=0.45, label="original")
@@ -116,8 +126,7 @@ def _histogram(bins: Histogram, facts: ColumnFacts, key: str) -> str:
 
 
 def _tails(tails: Tails, facts: ColumnFacts, key: str) -> str:
-    drawn = figure(WIDTH, HEIGHT)
-    axes = drawn.subplots()
+    drawn, axes = plot(WIDTH, HEIGHT)
     points = _line(axes, np.array(tails.points), tails.axis, tails.unit, facts)
     for shares, colour, dashes, name in (
         (tails.before, BEFORE, "-", "original"),
@@ -127,7 +136,7 @@ def _tails(tails: Tails, facts: ColumnFacts, key: str) -> str:
         axes.plot(points, percents, color=colour, linestyle=dashes, linewidth=1.7, label=name)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    axes.yaxis.set_minor_formatter(lambda *_: "")
+    axes.yaxis.minorticks_off()
     axes.set_ylabel("% of the rows beyond")
     _legend(drawn)
     return to_svg(
@@ -157,7 +166,10 @@ def _heat(values: Any, chart: HeatMap, title: str, span: float, key: str, *, sig
                 axes.text(column, row, fixed(value, 2), ha="center", va="center", fontsize=6, color=ink)
     axes.set_title(title)
     ticks = [-span, 0.0, span] if signed else [0.0, span / 2, span]
-    bar = drawn.colorbar(image, ax=axes, orientation="horizontal", shrink=0.7, aspect=30, pad=0.02, ticks=ticks)
+    extend = "neither" if span == 1.0 else "both"
+    bar = drawn.colorbar(
+        image, ax=axes, orientation="horizontal", shrink=0.7, aspect=30, pad=0.02, ticks=ticks, extend=extend
+    )
     bar.ax.set_xticklabels([number(tick) for tick in ticks])
     bar.outline.set_edgecolor(RULE)
     bar.ax.tick_params(labelsize=8)
@@ -165,7 +177,8 @@ def _heat(values: Any, chart: HeatMap, title: str, span: float, key: str, *, sig
 
 
 def _legend(drawn: Any) -> None:
-    drawn.legend(loc="outside upper right", ncols=2, handlelength=1.6, borderaxespad=0.1)
+    place = "upper right" if drawn.get_layout_engine() is None else "outside upper right"
+    drawn.legend(loc=place, ncols=2, handlelength=1.6, borderaxespad=0.1)
 
 
 def _line(axes: Any, values: Any, axis: Axis, unit: float, facts: ColumnFacts) -> Any:
@@ -193,9 +206,8 @@ def _line(axes: Any, values: Any, axis: Axis, unit: float, facts: ColumnFacts) -
         axes.xaxis.set_major_locator(ticker.AsinhLocator(unit, numticks=7))
     else:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
-    if axis != "linear":
-        axes.xaxis.set_major_formatter(lambda x, _: number(x))
-        axes.xaxis.set_minor_formatter(lambda *_: "")
+    axes.xaxis.set_major_formatter(lambda x, _: number(x))
+    axes.xaxis.minorticks_off()
     axes.set_xlabel(name)
     return values
 
@@ -211,9 +223,3 @@ def _calendar(axis: Any) -> None:
 
 def _array(matrix: Matrix) -> Any:
     return np.array([[np.nan if cell is None else cell for cell in row] for row in matrix])
-
-
-def _span(difference: Any) -> float:
-    """The largest difference, at least 0.1, so that noise does not look like news."""
-    known = np.abs(difference[np.isfinite(difference)])
-    return max(0.1, float(known.max(initial=0.0)))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dipriv._base.arrays import FloatArray
-from dipriv.report.distances import label_distances, line_distances
-from dipriv.report.facts import MIN_ROWS_SHOWN, Axis, ColumnFacts, Histogram, Levels, TableRow, Tails
+from dipriv.report.distances import distances
+from dipriv.report.facts import MIN_ROWS_SHOWN, Axis, ColumnFacts, Distance, Histogram, Levels, TableRow, Tails
 from dipriv.report.fidelity import row_fidelity
+from dipriv.report.grades import grade, reasons
 from dipriv.report.pairing import Pair
 from dipriv.schema import Discrete
 
@@ -29,7 +30,9 @@ FAR = 30
 """Ranges over 30 times as wide as the interquartile range are drawn on a compressed (asinh) scale."""
 
 
-def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Generator) -> ColumnFacts:
+def column_facts(
+    pair: Pair, expected: Mapping[str, float], bound: float | None, rng: np.random.Generator, repeats: int
+) -> ColumnFacts:
     """All that the report says about one column."""
     before, after = pair.before.present, pair.after.present
     parts = _Parts()
@@ -44,7 +47,11 @@ def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Gener
             note += f"More than {MAX_LABELS} different labels: they are counted, not listed."
     else:
         parts = _of_numbers(pair, before, after)
-    distances = label_distances if pair.scale == "label" else line_distances
+    measured: tuple[Distance, ...] = ()
+    if min(len(before), len(after)) >= MIN_ROWS_SHOWN:
+        measured = distances(
+            pair.before.all, pair.after.all, are_labels=pair.scale == "label", rng=rng, repeats=repeats
+        )
     return ColumnFacts(
         name=pair.name,
         kind="empty" if pair.kind is None else pair.kind.name,
@@ -53,8 +60,11 @@ def column_facts(pair: Pair, expected: Mapping[str, float], rng: np.random.Gener
         present=(len(before), len(after)),
         nulls=(pair.before.nulls, pair.after.nulls),
         distinct=(len(np.unique(before)), len(np.unique(after))),
-        distances=() if min(len(before), len(after)) < MIN_ROWS_SHOWN else distances(before, after, rng),
-        fidelity=row_fidelity(pair, expected),
+        grade=grade(pair, measured),
+        reasons=reasons(pair, measured),
+        unchanged=pair.unchanged,
+        distances=measured,
+        fidelity=row_fidelity(pair, expected.get(pair.name), bound),
         quantiles=parts.quantiles,
         moments=parts.moments,
         levels=parts.levels,

@@ -10,39 +10,53 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray
-from dipriv.report.columns import MAX_BARS, MAX_LABELS
-from dipriv.report.distances import BINS
+from dipriv.report.columns import MAX_BARS
 from dipriv.report.facts import MIN_ROWS_SHOWN, Change, Dependence, HeatMap, Matrix
 from dipriv.report.pairing import Pair
+from dipriv.utility.total_variation import cell_edges
 
-MAX_COLUMNS = 40
 MAX_CHANGES = 10
 COARSE = 10
-"""Numbers with many values are cut into this many bins with equal shares of the original rows."""
+"""Numbers with many values are cut into about this many bins with equal shares of the original rows."""
+MIN_STRENGTH = 0.1
+"""Pairs with a weaker dependence in the original are not counted among those that are kept or lost."""
 
 Codes = NDArray[np.intp]
 
 
-def dependence(pairs: Sequence[Pair]) -> Dependence | None:
-    """Heat maps of the first columns and the largest changes; None where there are no two columns to compare."""
-    shown = pairs[:MAX_COLUMNS]
-    numbers = [pair for pair in shown if pair.scale != "label" and _some(pair)]
-    binned = [pair for pair in shown if len(pair.labels) <= MAX_LABELS and _some(pair)]
+def dependence(pairs: Sequence[Pair], others: Sequence[str] = ()) -> Dependence | None:
+    """Heat maps and the largest changes; None where there are no two columns to compare.
+
+    Parameters
+    ----------
+    pairs : the columns to compare.
+    others : the names of columns that have no place here.
+
+    Returns
+    -------
+    Dependence : Spearman's correlations of numbers, and Cramér's V of all columns if some have labels.
+    """
+    shown = [pair for pair in pairs if _some(pair)]
+    numbers = [pair for pair in shown if pair.scale != "label"]
     maps = []
     if len(numbers) > 1:
         before, after = (spearman([_side(pair, side) for pair in numbers]) for side in (0, 1))
         maps.append(HeatMap("Spearman", tuple(pair.name for pair in numbers), before, after))
-    if len(binned) > 1 and any(pair.scale == "label" for pair in binned):
-        codes = [_codes(pair) for pair in binned]
+    if len(shown) > 1 and len(numbers) < len(shown):
+        codes = [_codes(pair) for pair in shown]
         before, after = (cramer([both[side] for both in codes]) for side in (0, 1))
-        maps.append(HeatMap("Cramér's V", tuple(pair.name for pair in binned), before, after))
+        maps.append(HeatMap("Cramér's V", tuple(pair.name for pair in shown), before, after))
     if not maps:
         return None
-    placed = {pair.name for pair in (*numbers, *binned)}
+    placed = {name for chart in maps for name in chart.names}
+    found = changes(maps)
+    strong = [change for change in found if abs(change.before) >= MIN_STRENGTH]
     return Dependence(
         tuple(maps),
-        largest_changes(maps),
-        tuple(pair.name for pair in pairs if pair.name not in placed),
+        tuple(sorted(found, key=lambda change: -abs(change.difference))[:MAX_CHANGES]),
+        (*(pair.name for pair in pairs if pair.name not in placed), *others),
+        len(strong),
+        sum(change.is_lost for change in strong),
     )
 
 
@@ -90,18 +104,21 @@ def cramers_v(one: Codes, two: Codes) -> float:
     return min(1.0, float(np.sqrt(excess / fewer))) if fewer > 0 else float("nan")
 
 
-def largest_changes(maps: Sequence[HeatMap]) -> tuple[Change, ...]:
-    """The pairs that changed most: two numbers by Spearman's correlation, all others by Cramér's V."""
+def changes(maps: Sequence[HeatMap]) -> list[Change]:
+    """All pairs: two numbers by Spearman's correlation, the others by Cramér's V.
+
+    A pair without a measure in the release, where one of its columns became constant, has no dependence left.
+    """
     ranked = {name for chart in maps if chart.measure == "Spearman" for name in chart.names}
     found = []
     for chart in maps:
         for one, two in combinations(range(len(chart.names)), 2):
             names = chart.names[one], chart.names[two]
             before, after = chart.before[one][two], chart.after[one][two]
-            if before is None or after is None or (chart.measure != "Spearman" and ranked.issuperset(names)):
+            if before is None or (chart.measure != "Spearman" and ranked.issuperset(names)):
                 continue
-            found.append(Change(*names, chart.measure, before, after))
-    return tuple(sorted(found, key=lambda change: -abs(change.difference))[:MAX_CHANGES])
+            found.append(Change(*names, chart.measure, before, after or 0.0))
+    return found
 
 
 def _some(pair: Pair) -> bool:
@@ -113,19 +130,22 @@ def _side(pair: Pair, side: int) -> FloatArray:
 
 
 def _codes(pair: Pair) -> tuple[Codes, Codes]:
-    """Both sides in the same levels or bins, all of them taken from the original; a null is a level."""
+    """Both sides in the same levels or bins, all of them taken from the original; a null is a level.
+
+    Of labels the most frequent ones are levels, and the others one more. A value that many rows hold has a bin of its
+    own.
+    """
     known = pair.before.present
     if pair.scale == "label":
         counts = np.bincount(known.astype(np.intp), minlength=len(pair.labels))
-        place = np.full(len(counts), min(MAX_BARS, len(counts)))
         kept = np.argsort(-counts, kind="stable")[:MAX_BARS]
+        kept = kept[counts[kept] >= MIN_ROWS_SHOWN]
+        place = np.full(len(counts), len(kept))
         place[kept] = np.arange(len(kept))
         codes = [place[np.nan_to_num(_side(pair, side)).astype(np.intp)] for side in (0, 1)]
     else:
-        distinct = np.unique(known)
-        inner = np.arange(1, COARSE) / COARSE
-        edges = distinct[1:] if len(distinct) <= BINS else np.unique(np.quantile(known, inner, method="inverted_cdf"))
-        codes = [np.searchsorted(edges, np.nan_to_num(_side(pair, side)), side="right") for side in (0, 1)]
+        edges = cell_edges(known, COARSE)
+        codes = [np.searchsorted(edges, np.nan_to_num(_side(pair, side))) for side in (0, 1)]
     one, two = (np.where(np.isnan(_side(pair, side)), 0, code + 1).astype(np.intp) for side, code in enumerate(codes))
     return one, two
 

@@ -16,6 +16,8 @@ from dipriv.report.pairing import Pair
 
 MAX_LEVELS = 30
 MAX_NULLS = 0.5
+MAX_ITERATIONS = 25
+"""Newton's method needs about ten, or does not converge."""
 OTHER = "(other)"
 _DEPENDENT = 1e-8
 
@@ -45,11 +47,13 @@ def downstream(pairs: Sequence[Pair], target: str, predictors: Sequence[str]) ->
         return Downstream(
             target, model, rows, notes=said, failure="There are too few complete rows, or no predictor is left."
         )
-    fit = _fitter(model)
-    try:
-        fits = [fit(side[:, 0], side[:, 1:]) for side in (before, after)]
-    except Exception as fault:  # statsmodels fails in many ways, and the rest of the page is still wanted
-        return Downstream(target, model, rows, notes=said, failure=f"The fit failed ({type(fault).__name__}).")
+    fits = _fits(model, before, after)
+    if isinstance(fits, str) and model == "logistic regression":
+        said = (*said, f"The logistic regression failed ({fits}); this is a linear one of 0 and 1.")
+        model = "least squares"
+        fits = _fits("least squares", before, after)
+    if isinstance(fits, str):
+        return Downstream(target, model, rows, notes=said, failure=f"The fit failed ({fits}).")
     names = ("intercept", *(term.name for term in terms))
     coefficients = tuple(Coefficient(name, one, two) for name, one, two in zip(names, *fits, strict=True))
     return Downstream(target, model, rows, coefficients, said)
@@ -126,6 +130,15 @@ def _complete(columns: Sequence[Term], side: str) -> FloatArray:
     return rows[~np.isnan(rows).any(axis=1)]
 
 
+def _fits(model: Model, before: FloatArray, after: FloatArray) -> list[list[Estimate]] | str:
+    """The model on both tables, the response in the first column; or the kind of error where one cannot be fitted."""
+    fit = _fitter(model)
+    try:
+        return [fit(side[:, 0], side[:, 1:]) for side in (before, after)]
+    except Exception as fault:  # statsmodels fails in many ways, and the rest of the page is still wanted
+        return type(fault).__name__
+
+
 def _fitter(model: Model) -> Callable[[FloatArray, FloatArray], list[Estimate]]:
     """The function that fits a model to a response and a design without its constant."""
     with needed():
@@ -139,7 +152,7 @@ def _fitter(model: Model) -> Callable[[FloatArray, FloatArray], list[Estimate]]:
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", ModelWarning)  # no convergence, perfect separation: no result to show
             logistic = model == "logistic regression"
-            result = Logit(y, design).fit(disp=0, maxiter=100) if logistic else OLS(y, design).fit()
+            result = Logit(y, design).fit(disp=0, maxiter=MAX_ITERATIONS) if logistic else OLS(y, design).fit()
             table = np.column_stack([result.params, result.conf_int(0.05)])
         if not np.isfinite(table).all():
             raise FloatingPointError

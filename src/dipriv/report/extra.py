@@ -24,3 +24,4 @@ def check_extras() -> None:
     with needed():
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
+        import statsmodels  # noqa: F401

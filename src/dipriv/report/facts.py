@@ -8,8 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from dipriv.utility.verdict import Grade
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dipriv.auditing import Audit
+    from dipriv.utility.verdict import Verdict
 
 Scale: TypeAlias = Literal["number", "time", "label"]
 Clock: TypeAlias = Literal["date", "timestamp", "time of day", "duration"]
@@ -17,11 +22,15 @@ Numbers: TypeAlias = tuple[float, ...]
 Axis: TypeAlias = Literal["linear", "log", "asinh"]
 """The scale of an axis; log and asinh compress long tails, and asinh is log on both sides of zero."""
 Matrix: TypeAlias = tuple[tuple[float | None, ...], ...]
+GRADES = (Grade.LOST, Grade.USABLE, Grade.GOOD)
+"""The worst first; `Grade.UNKNOWN` comes after them."""
 
 MIN_ROWS_SHOWN = 5
 """A private value is shown only if at least five rows hold it, and a statistic only if it is of five rows or more."""
 MAX_ROWS = 200_000
 """Larger tables are compared on a random sample of this size."""
+MAX_DETAILED = 40
+"""How many columns have charts and a place on the maps: of wider tables those that changed most."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,10 +92,15 @@ class Tails:
 
 @dataclass(frozen=True, repr=False)
 class Fidelity:
-    """How much a released row says about its original row, beside what reference and kernel leave on average."""
+    """How much a released row says about its original row, with a 95% interval.
+
+    `expected` is what reference and kernel leave on average.
+    """
 
     measure: Literal["correlation", "agreement beyond chance"]
     value: float
+    low: float
+    high: float
     expected: float | None
 
 
@@ -101,6 +115,12 @@ class ColumnFacts:
     present: tuple[int, int]
     nulls: tuple[float, float]
     distinct: tuple[int, int]
+    grade: Grade = Grade.UNKNOWN
+    """What the release keeps of the column; unknown where too few cells can be compared."""
+    reasons: tuple[str, ...] = ()
+    """What is wrong with the column, in words."""
+    unchanged: bool = False
+    """Whether the column was passed through."""
     distances: tuple[Distance, ...] = ()
     fidelity: tuple[Fidelity, ...] = ()
     quantiles: tuple[TableRow, ...] = ()
@@ -110,6 +130,10 @@ class ColumnFacts:
     histogram: Histogram | None = None
     tails: Tails | None = None
     note: str = ""
+
+    def distance(self, name: str) -> Distance | None:
+        """One of the distances."""
+        return next((found for found in self.distances if found.name == name), None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,14 +160,24 @@ class Change:
     def difference(self) -> float:
         return self.after - self.before
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether less than half of the dependence is left, or it has the other sign."""
+        return self.after * self.before < self.before**2 / 2
+
 
 @dataclass(frozen=True, repr=False)
 class Dependence:
-    """All heat maps, the largest changes, and the columns that had no place."""
+    """All heat maps, the largest changes, and the columns that had no place.
+
+    Of the pairs that depend on each other in the original, `lost` of `strong` have lost half or more of it.
+    """
 
     maps: tuple[HeatMap, ...]
     changes: tuple[Change, ...]
     left_out: tuple[str, ...]
+    strong: int
+    lost: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,6 +202,12 @@ class Coefficient:
         """Whether the released estimate lies in the original's interval."""
         return self.before.low <= self.after.value <= self.before.high
 
+    @property
+    def change(self) -> float:
+        """How far the estimate moved, in widths of the original's interval."""
+        width = self.before.high - self.before.low
+        return abs(self.after.value - self.before.value) / width if width > 0 else 0.0
+
 
 @dataclass(frozen=True, repr=False)
 class Downstream:
@@ -189,16 +229,21 @@ class Downstream:
 class Comparison:
     """How a private table and its release differ; `dipriv.compare` makes it, and it contains private statistics.
 
+    `print(comparison)` shows the findings, and `comparison.write("report.html")` makes a page of them: neither is for
+    publication.
+
     Attributes
     ----------
     rows, used : how many rows original and release have, and how many of them were compared.
     paired : whether each released row is matched with its original.
-    columns : facts about each column, before and after.
+    columns : facts about each column, before and after, the worst first.
     left_out : columns that were not compared, each with the reason.
     guarantee : the guarantee in words, if it was given.
     dependence : measures of dependence between pairs of columns, before and after.
     downstream : a regression on both tables, if a target was given.
+    verdict : what the release says about itself, if it was given; this part may be published.
     audit : the result of `dipriv.audit`, if it was given.
+    repeats : how many pairs of samples were drawn to see what sampling alone gives.
     """
 
     rows: tuple[int, int]
@@ -209,4 +254,32 @@ class Comparison:
     guarantee: str = field(repr=False, default="")
     dependence: Dependence | None = field(repr=False, default=None)
     downstream: Downstream | None = field(repr=False, default=None)
+    verdict: Verdict | None = field(repr=False, default=None)
     audit: Audit | None = field(repr=False, default=None)
+    repeats: int = field(repr=False, default=0)
+
+    def write(self, path: str | Path) -> None:
+        """Write a report, one HTML file, whole or not at all, readable by its owner only.
+
+        Parameters
+        ----------
+        path : of the file; an existing one is replaced.
+
+        Raises
+        ------
+        InputError : a package that only a report needs is not installed.
+        StorageError : the file cannot be written.
+        """
+        from dipriv.report.page import write_report
+
+        write_report(self, path)
+
+    def __str__(self) -> str:
+        from dipriv.report.wording import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from dipriv.report.notebook import comparison_html
+
+        return comparison_html(self)

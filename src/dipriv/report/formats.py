@@ -15,8 +15,10 @@ NOTHING = "–"
 def number(x: float | None, digits: int = 4) -> str:
     """Format with this number of significant digits, without an exponent where that is readable.
 
-    >>> number(1234567.0), number(0.00123456), number(2014.0), number(None)
-    ('1,235,000', '0.001235', '2014', '–')
+    The digits before the decimal point are never rounded: a postal code stays one.
+
+    >>> number(1234567.4), number(0.00123456), number(2014.0), number(None)
+    ('1,234,567', '0.001235', '2014', '–')
     """
     if x is None:
         return NOTHING
@@ -27,9 +29,9 @@ def number(x: float | None, digits: int = 4) -> str:
     size = math.floor(math.log10(abs(x)))
     if not -5 <= size < 9:
         return f"{x:.{digits - 1}e}".replace("-", "−")
-    decimals = digits - 1 - size
+    decimals = max(0, digits - 1 - size)
     comma = "," if size >= 4 else ""
-    text = f"{round(x, decimals):{comma}.{max(0, decimals)}f}"
+    text = f"{round(x, decimals):{comma}.{decimals}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.replace("-", "−")
 

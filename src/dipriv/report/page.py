@@ -7,11 +7,12 @@ from pathlib import Path
 
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv._base.decimals import in_full
-from dipriv.report import formats
-from dipriv.report.charts import FEW, coefficient_chart, column_charts, heat_maps
-from dipriv.report.distances import REPEATS
+from dipriv.report import formats, wording
+from dipriv.report.charts import FEW, MAX_TERMS, SPAN, coefficient_chart, column_charts, heat_maps
 from dipriv.report.extra import needed
-from dipriv.report.facts import MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison, Distance
+from dipriv.report.facts import GRADES, MAX_DETAILED, MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison
+from dipriv.utility.verdict import GOOD, LOST
+from dipriv.utility.wording import pairs, too_small
 
 WARNING = "Contains statistics of the private data; do not publish."
 
@@ -22,9 +23,9 @@ def render(comparison: Comparison) -> str:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
 
-        columns = [
+        detailed = [
             (facts, [Markup(chart) for chart in column_charts(facts, f"c{place}")])  # noqa: S704 (our own SVG)
-            for place, facts in enumerate(comparison.columns)
+            for place, facts in enumerate(comparison.columns[:MAX_DETAILED])
         ]
         found, regression = comparison.dependence, comparison.downstream
         maps = [
@@ -45,16 +46,28 @@ def render(comparison: Comparison) -> str:
     template = resources.files("dipriv.report").joinpath("template.html").read_text(encoding="utf-8")
     return environment.from_string(template).render(
         report=comparison,
+        title="Original and release" if comparison.audit is None else "Audit of a release",
+        headline=wording.headline(comparison),
+        grades=[(grade, wording.of_grade(comparison, grade)) for grade in GRADES],
+        sentences=[said(comparison) for said in (wording.of_pairs, wording.of_rows)],
+        stated=comparison.verdict,
+        expected={} if comparison.verdict is None else {one.name: one for one in comparison.verdict.columns},
+        pairs_measured=pairs,
+        too_small=too_small,
         guarantee=guarantee_lines(comparison.guarantee),
-        columns=columns,
+        detailed=detailed,
         maps=maps,
         effects=Markup(effects),  # noqa: S704
         warning=WARNING,
         fewest=MIN_ROWS_SHOWN,
         most_rows=MAX_ROWS,
-        repeats=REPEATS,
+        by_reason=wording.by_reason,
+        listed=wording.listed,
+        max_listed=wording.MAX_LISTED,
+        max_terms=MAX_TERMS,
+        scales=(GOOD, LOST),
+        span=SPAN,
         few=FEW,
-        distance=distance,
         quantity=quantity,
         spread=spread,
     )
@@ -68,11 +81,6 @@ def write_report(comparison: Comparison, path: str | Path) -> None:
 def guarantee_lines(guarantee: str) -> list[tuple[int, str]]:
     """The lines of a guarantee, each with how far it is indented."""
     return [(len(line) - len(line.lstrip()), " ".join(line.split())) for line in guarantee.splitlines()]
-
-
-def distance(facts: ColumnFacts, name: str) -> Distance | None:
-    """One of a column's distances."""
-    return next((found for found in facts.distances if found.name == name), None)
 
 
 def quantity(facts: ColumnFacts, x: float | None) -> str:

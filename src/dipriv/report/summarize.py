@@ -11,15 +11,21 @@ from numpy.typing import NDArray
 from dipriv._tables import frames as tables
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import Guarantee
+from dipriv.guarantee.wording import largest_correlation
+from dipriv.release.result import Release, is_lazy
 from dipriv.report.columns import column_facts
 from dipriv.report.dependence import dependence
+from dipriv.report.distances import FEW_REPEATS, REPEATS
 from dipriv.report.downstream import downstream
-from dipriv.report.facts import Comparison
+from dipriv.report.facts import MAX_DETAILED, Comparison
+from dipriv.report.grades import in_order_of_gravity
 from dipriv.report.pairing import pair_columns, sample
 from dipriv.schema import Schema
+from dipriv.sources.stream import ReleasedBatches
 
 if TYPE_CHECKING:
     from dipriv.auditing import Audit
+    from dipriv.utility.verdict import Verdict
 
 
 def compare(
@@ -30,6 +36,7 @@ def compare(
     rows: NDArray[np.intp] | None = None,
     guarantee: Guarantee | dict[str, Any] | None = None,
     fidelity: Mapping[str, float] | None = None,
+    verdict: Verdict | None = None,
     target: str | None = None,
     audit: Audit | None = None,
     seed: int = 0,
@@ -38,19 +45,22 @@ def compare(
 
     Parameters
     ----------
-    original, released : pandas, polars or pyarrow tables; columns that only one has are named and left out.
+    original : a pandas, polars or pyarrow table.
+    released : another one, or what `dipriv.privatize` returned, which has schema, rows, guarantee, fidelity and
+        verdict with it; columns that only one of the tables has are named and left out.
     schema : what privatized columns were taken as (`release.schema`); for others it is inferred from the original.
     rows : for each released row its row number in the original (`release.secrets.row_positions`); tables of equal
         length are taken to have the same rows in the same order.
     guarantee : the guarantee of the release, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
+    verdict : what the release says about itself (`release.verdict`).
     target : a column to regress on the others, in both tables.
     audit : the result of `dipriv.audit`, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
 
     Returns
     -------
-    Comparison : distances, dependence and a regression, before and after; `dipriv.report.write_report` shows it.
+    Comparison : grades, distances, dependence and a regression, before and after; `comparison.write(path)` shows it.
 
     Raises
     ------
@@ -63,30 +73,69 @@ def compare(
     >>> compare(table, table)
     Comparison(rows=(50, 50), used=(50, 50), paired=True)
     """
+    expected_rows = None
+    if isinstance(released, Release):
+        schema, fidelity = schema or released.schema, fidelity or released.fidelity
+        guarantee, verdict = guarantee or released.guarantee, verdict or released.verdict
+        rows, expected_rows = row_numbers(released) if rows is None else rows, released.row_counts.read
+        released = released_rows(released)
     before, after = (_read(table, which) for table, which in ((original, "original"), (released, "release")))
+    if expected_rows not in (None, before.rows):
+        raise InputError(
+            f"the original has {before.rows:,} rows, and the release was made from {expected_rows:,}.",
+            "Compare a release with the table that it was made from.",
+        )
     sampled = sample(before, after, rows, np.random.default_rng([seed, 0]))
     pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}))
     names = [pair.name for pair in pairs]
     _check(before, after, names, target)
     stated = as_guarantee(guarantee)
+    bound = None if stated is None else largest_correlation(stated)
+    repeats = REPEATS if len(pairs) <= MAX_DETAILED else FEW_REPEATS
     changed = [pair.name for pair in pairs if not pair.unchanged]
     privatized = list(dict.fromkeys([*(schema or ()), *changed]))
     with np.errstate(all="ignore"):  # numbers near the largest have no finite moments, which are then left out
-        columns = [
-            column_facts(pair, fidelity or {}, np.random.default_rng([seed, 1, place]))
-            for place, pair in enumerate(pairs)
-        ]
+        columns = in_order_of_gravity(
+            [
+                column_facts(pair, fidelity or {}, bound, np.random.default_rng([seed, 1, place]), repeats)
+                for place, pair in enumerate(pairs)
+            ]
+        )
+        worst = {facts.name for facts in columns[:MAX_DETAILED]}
         return Comparison(
             rows=(before.rows, after.rows),
             used=(len(sampled.before), len(sampled.after)),
             paired=sampled.mates is not None,
-            columns=tuple(columns),
+            columns=columns,
             left_out=tuple(left_out),
             guarantee="" if stated is None else str(stated),
-            dependence=dependence(pairs),
+            dependence=dependence(
+                [pair for pair in pairs if pair.name in worst], [name for name in names if name not in worst]
+            ),
             downstream=None if target is None else downstream(pairs, target, privatized or names),
+            verdict=verdict,
             audit=audit,
+            repeats=repeats,
         )
+
+
+def released_rows(release: Release[Any]) -> Any:
+    """The rows of a release as a table in memory."""
+    if isinstance(release.data, ReleasedBatches):
+        return release.data.to_table()
+    if is_lazy(release.data):
+        raise InputError(
+            "the release: its rows are computed on a cluster.", "Write it, and compare the files: dipriv compare."
+        )
+    return release.data
+
+
+def row_numbers(release: Release[Any]) -> NDArray[np.intp] | None:
+    """The row of the original that each released row was made from; None where it is not known."""
+    try:
+        return release.secrets.row_positions
+    except InputError:  # a copy of the release, or one of a stream with a hold-out
+        return None
 
 
 def as_guarantee(guarantee: Guarantee | dict[str, Any] | None) -> Guarantee | None:

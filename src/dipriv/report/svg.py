@@ -55,10 +55,18 @@ def style() -> Iterator[None]:
 
 
 def figure(width: float, height: float) -> Any:
-    """An empty figure, in inches."""
+    """An empty figure, in inches, with room for labels of any length."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def plot(width: float, height: float) -> Any:
+    """A figure with fixed margins for numbers on both axes, which is drawn twice as fast, and its axes."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width, height))
+    return drawn, drawn.add_axes((0.6 / width, 0.45 / height, 1 - 0.75 / width, 1 - 0.75 / height))
 
 
 def to_svg(drawn: Any, key: str, described: str) -> str:

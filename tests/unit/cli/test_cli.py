@@ -122,14 +122,34 @@ def test_a_schema_goes_from_inspect_to_privatize(table: Path, tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
     dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--report", "own.html", folder=tmp_path)
-    dipriv_command("compare", table, "out.csv", "-o", "report.html", "--target", "income", folder=tmp_path)
+    asked = dipriv_command("compare", table, "out.csv", "-o", "report.html", "--target", "income", folder=tmp_path)
+    assert "columns: " in asked.stdout or "columns are good" in asked.stdout
+    assert "Regression of income: " in asked.stdout
     for name in ("own.html", "report.html"):
         page = (tmp_path / name).read_text(encoding="utf-8")
+        assert ("Regression of income" in page) == (name == "report.html")
         assert "do not publish" in page
         assert "ε = 1 differential privacy" in page
     (tmp_path / "out.csv.dipriv.json").write_text("[" * 100_000)  # a note that somebody else wrote
     dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path)
     assert "ε = 1 differential privacy" not in (tmp_path / "again.html").read_text(encoding="utf-8")
+
+
+def test_a_report_of_a_release_with_a_target_has_its_regression(table: Path, tmp_path: Path) -> None:
+    dipriv_command(
+        "privatize", table, "-o", "out.csv", "-e", 1, "--no-ledger", "--target", "income", "--report", "own.html",
+        folder=tmp_path,
+    )  # fmt: skip
+    page = (tmp_path / "own.html").read_text(encoding="utf-8")
+    assert "Regression of income" in page
+    assert "As the release" in page
+    dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path)
+    assert "As the release" in (tmp_path / "again.html").read_text(encoding="utf-8")  # its note has the verdict
+    note = tmp_path / "out.csv.dipriv.json"
+    note.write_text(note.read_text(encoding="utf-8").replace('"all_pairs"', '"some_pairs"'), encoding="utf-8")
+    note.write_text(note.read_text(encoding="utf-8").replace('"pairs": [', '"pairs": 1, "x": ['), encoding="utf-8")
+    dipriv_command("compare", table, "out.csv", "-o", "odd.html", folder=tmp_path)
+    assert "As the release" not in (tmp_path / "odd.html").read_text(encoding="utf-8")  # control: not a verdict
 
 
 @pytest.mark.slow

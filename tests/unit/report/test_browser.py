@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import dipriv
+from dipriv.auditing.intervals import Estimate, Rate
+from dipriv.auditing.results import AttackResult, Audit, Bound
 from dipriv.report import compare, write_report
 from tests.unit.report.test_report import COLUMN, LABEL, survey
 
@@ -39,6 +41,14 @@ _MEASURE = """<!DOCTYPE html><body style="margin:0">{frames}
 for (const frame of document.querySelectorAll("iframe")) frame.onload = function () {{
   const page = this.contentDocument;
   this.title = page.documentElement.scrollWidth + ": " + page.querySelector("header").innerText;
+}};
+</script>"""
+_CUT = """<!DOCTYPE html><meta charset="utf-8"><body style="margin:0">{frames}
+<script>
+for (const frame of document.querySelectorAll("iframe")) frame.onload = function () {{
+  const tables = [...this.contentDocument.querySelectorAll(".scroll")];
+  const cut = tables.filter(table => table.scrollWidth > table.clientWidth);
+  this.title = "cut: " + cut.map(table => table.getAttribute("aria-label"));
 }};
 </script>"""
 _FRAME = '<iframe src="{source}" style="width:{width}px; height:3000px; border:0"></iframe>'
@@ -127,6 +137,32 @@ def test_the_page_loads_in_silence_and_is_not_blank(chromium: str, report: Path,
     shades = np.bincount(np.asarray(image).ravel()) / (image.width * image.height)
     assert shades.max() < 0.98  # paper
     assert np.count_nonzero(shades) > 50  # text and charts
+
+
+def test_tables_of_an_audit_fit_into_a_desktop_and_others_say_that_they_scroll(chromium: str, tmp_path: Path) -> None:
+    """Long sentences wrap; where a table is wider than a phone, its right edge is dark."""
+    long = "a high rank against a low rank of the columns that differ most, by the sums of all of their cells"
+    rate, gain = Rate(50, 100), Estimate(0.01, -0.1, 0.1)
+    audit = Audit(
+        1.0,
+        "Guarantee: ε = 1.",
+        100,
+        tuple(Bound("release, distinct canaries", 1.0, 0.1, 0.999, 400_000, long, 1e-9) for _ in range(3)),
+        attacks=(AttackResult("same row of 2, reference", long * 2, rate, rate, gain, 0.1, 0.1),),
+    )
+    table = survey(33, 200)[["age", "town"]]
+    page, cut = tmp_path / "audit.html", tmp_path / "cut.html"
+    write_report(compare(table, table, audit=audit), page)
+    text = page.read_text(encoding="utf-8")
+    assert "<title>Audit of a release</title>" in text
+    assert "no-repeat local" in text  # covers the dark edge when the table is scrolled to its end
+    cut.write_text(text.replace("white-space: normal;", ""), encoding="utf-8")  # control
+    frames = "".join(_FRAME.format(source=one.as_uri(), width=1280) for one in (page, cut))
+    window = tmp_path / "window.html"
+    window.write_text(_CUT.format(frames=frames), encoding="utf-8")
+    dom = visit(chromium, window, tmp_path).dom
+    assert 'title="cut: "' in dom
+    assert 'title="cut: Bounds on ε,Attacks"' in dom
 
 
 def test_control_a_page_that_loads_or_complains_is_noticed(chromium: str, report: Path, tmp_path: Path) -> None:
