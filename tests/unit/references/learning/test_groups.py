@@ -31,7 +31,9 @@ def test_groups_cover_all_states_and_states_without_rows_have_none(
 ) -> None:
     own = own if ordered else np.sort(own)[::-1]  # labels come by their counts
     histogram = np.concatenate([np.full(missing, 7.0), own])
-    group_of = coarsened(histogram, digits_of(np.arange(len(own)) + 0.0) if ordered else None, missing, most, clear)
+    group_of = coarsened(
+        histogram, digits_of(np.arange(len(own), dtype=np.float64)) if ordered else None, missing, most, clear
+    )
     assert len(group_of) == len(histogram)
     assert group_of[: missing + 1].tolist() == list(range(missing + 1))  # kinds of missing cells stand alone
     assert np.count_nonzero(group_of < missing) == missing
