@@ -114,7 +114,10 @@ def test_the_ledger_of_version_3_knows_its_tables(tmp_path: Path) -> None:
     }
     privatize(people, 0.25, ledger=ledger, seed=None)
     privatize(people.sort_by("age"), 0.25, ledger=ledger, seed=None)  # affirmed to be other people, and known as such
-    privatize(people.sort_by("age").slice(1), 0.25, ledger=ledger, seed=None, dataset="others")
+    later = people.sort_by("age").slice(1)
+    with pytest.raises(BudgetError, match="data set 'people'"):  # what was affirmed does not hold for another table
+        privatize(later, 0.25, ledger=ledger, seed=None, dataset="others")
+    privatize(later, 0.25, ledger=ledger, seed=None, new_dataset="others")
     released = released_rows(readings, 0.25, ledger=ledger, reference="holdout", seed=5)
     assert released == [not held for held in held_out(split, readings)]
     for name in (None, "more"):
