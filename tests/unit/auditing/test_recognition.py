@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dipriv
+from dipriv._base.table_fingerprint import Shared
 from dipriv.auditing import recognition
 from dipriv.auditing.recognition import audit_recognition, evasions
 from dipriv.auditing.results import Audit, Check
@@ -69,6 +70,14 @@ def test_fingerprints_that_depend_on_options_are_caught(monkeypatch: pytest.Monk
     unnoticed = {check.what for check in found if not check.passed}
     assert unnoticed >= {f"a ledger recognizes the option {name}" for name in ("keep", "unit", "drop", "columns")}
     assert all("the option" in what for what in unnoticed)
+
+
+def test_a_ledger_that_samples_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug: rows and values that two tables share are not compared, as versions before 4 did for most."""
+    monkeypatch.setattr("dipriv.ledger.recognition.shared", lambda *_: Shared(0, 0.0, 1.0))
+    unnoticed = {check.what for check in audit_recognition(PEOPLE) if not check.passed}
+    assert unnoticed >= {"a ledger recognizes a tenth of the rows"}
+    assert "a ledger recognizes the unchanged table, in a ledger of version 3" not in unnoticed
 
 
 def test_a_ledger_that_takes_every_table_for_the_same_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
