@@ -189,23 +189,20 @@ def tail(expected: ArrayLike, least: ArrayLike) -> NDArray[np.float64]:
 def coincidence(expected: ArrayLike, n_tags: ArrayLike, found: ArrayLike) -> float:
     """A bound on the probability that columns match by chance with as much evidence as these.
 
-    A column with `n_tags` tags, E of which are expected to be equal, has `found` equal ones, at least `needed` or none.
-    Its evidence is log(1 / p) for the bound p on the probability of as many (`tail`), and 0 for none. By Chernoff's
-    inequality the sum of the evidence reaches s with a probability of at most exp(-ts) times the product of
-    the means of exp(t log(1 / p)) over all columns, for any t > 0. It takes columns as independent.
+    A column with `n_tags` tags, of which E are expected to be equal, has `found` equal ones: all but one at most, as in
+    a table with a row more or less, or `needed`, or fewer. With the bounds p and c on the probabilities of the first
+    and of the first two (`tail`), its evidence is log(1 / p), log(1 / c) or 0. By Chernoff's inequality the sum of the
+    evidence reaches s with a probability of at most exp(-ts) times the product of 1 - c + (c - p) / c^t + p / p^t over
+    all columns, for any t > 0. It takes columns as independent.
 
-    >>> coincidence([0.02, 0.02, 0.02], [2, 2, 2], [1, 1, 1]) < 1e-3
+    >>> coincidence([0.02, 0.02, 0.02], [2, 2, 2], [1, 1, 1]) < 1e-4
     True
     >>> coincidence([0.02] * 20, [2] * 20, [1] + [0] * 19) > 0.3
     True
     """
-    mean, size, met = (np.atleast_1d(np.asarray(each)) for each in (expected, n_tags, found))
-    levels = np.arange(SKETCH_SIZE + 2)
-    bounds = np.where(levels <= size[:, np.newaxis], tail(mean[:, np.newaxis], np.maximum(1, levels)), 0.0)
-    is_match = (levels[:-1] >= needed(size)[:, np.newaxis]) & (levels[:-1] <= size[:, np.newaxis])
-    some = np.where(is_match, bounds[:, :-1], 1.0)
-    weight = np.where(is_match, bounds[:, :-1] - bounds[:, 1:], 0.0)
-    evidence = np.log(tail(mean, np.maximum(1, met)))[met > 0].sum()
-    none = 1 - weight.sum(axis=1)
-    means = {t: none + (weight * some**-t).sum(axis=1) for t in (0.25, 0.5, 0.75, 1.0)}
-    return min(1.0, *(float(np.exp(t * evidence + np.log(mean_t).sum())) for t, mean_t in means.items()))
+    size, met = np.asarray(n_tags), np.asarray(found)
+    most = np.maximum(needed(size), size - 1)
+    p, c = tail(expected, most), tail(expected, needed(size))
+    evidence = np.log(np.where(met >= most, p, np.where(met >= needed(size), c, 1.0))).sum()
+    means = {t: 1 - c + (c - p) * c**-t + p ** (1 - t) for t in (0.25, 0.5, 0.75, 1.0)}
+    return min(1.0, *(float(np.exp(t * evidence + np.log(mean).sum())) for t, mean in means.items()))

@@ -66,7 +66,7 @@ def stored_dataset(connection: Connection, name: str, option: str = "") -> Store
     for found in stored_datasets(connection, DATASETS.c.name == name):
         return found
     known = {*connection.execute(select(DATASETS.c.name)).scalars()}
-    similar = f"; did you mean {found}?" if (found := _similar(name, known)) else "."
+    similar = f"; did you mean {meant}?" if (meant := _similar(name, known)) else "."
     raise LedgerError(
         f"the ledger has no data set {name!r} among its {len(known)}{similar}",
         f"See their names with: dipriv ledger{option}; or register it by setting its budget or releasing it.",

@@ -147,7 +147,7 @@ def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Re
 
     A column matches another if they share half of their tags. Half of the columns of the narrower table, and two, must
     match (all, if a table has one), and an unrelated table of the same distribution must do so with a probability below
-    `_RARE`: see `coincidence`. Columns are compared with those of the same name, and then with all.
+    `_RARE`: see `coincidence`. Columns are compared with those of the same name, and then, by as much, with all.
     """
     size, most = table.rows // table.repeats, 1 - _SIZE_CHANGE
     near = CONTENTS.c.rows.between(CONTENTS.c.repeats * (size * most), CONTENTS.c.repeats * (size / most))
@@ -160,7 +160,7 @@ def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Re
         for way, found in enumerate(own.equal(stored)):
             n_matches, least = (found > 0).sum(), min(len(own.sizes), len(stored))
             is_enough = n_matches >= max(min(2, least), -(-least // 2), 1)
-            if is_enough and coincidence(own.expected[:, way], own.sizes, found) < _RARE / 2:
+            if is_enough and coincidence(own.expected[:, way], own.sizes, found) < _RARE:
                 name = connection.execute(_name_of(content)).scalar_one()
                 how = f"has {n_matches} columns with mostly the values and counts of columns of data set {name!r}"
                 yield Resemblance(name, how)

@@ -212,7 +212,7 @@ class Fingerprint:
             tuple(map(self._column, range(len(self.names)), columns, tags, expected)),
             self._row_sketch(rows[0].first(SKETCH_SIZE), repeats),
             prefixes,
-            tuple(packed_sample(*each) for each in rows),
+            tuple(map(_packed, rows)),
             repeats,
         )
 
@@ -232,7 +232,7 @@ class Fingerprint:
     def _column(self, place: int, found: Counted, tags: bytes, expected: tuple[float, float]) -> ColumnFingerprint:
         size, end = len(found.hashes), float(found.end)
         n_distinct = size if found.end == LAST else min(self.rows, round((size - 1) * 2.0**64 / end))
-        values = packed_sample(*found) if n_distinct >= max(TELLING, self.rows * _DISTINCT) else b""
+        values = _packed(found) if n_distinct >= max(TELLING, self.rows * _DISTINCT) else b""
         sums, label, name = self._columns[place], self._labels[place], self.names[place]
         return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, values, tags, expected, label, name)
 
@@ -270,6 +270,10 @@ class PrefixFingerprints:
 def _multiplier_and_group(label: bytes) -> tuple[np.uint64, int]:
     """What the label of a column's name makes of it: a secret odd number, and its group."""
     return np.uint64(int.from_bytes(label[:8], "little") | 1), int.from_bytes(label[8:], "little") % _GROUPS
+
+
+def _packed(sample: Counted) -> bytes:
+    return packed_sample(sample.hashes, sample.counts, int(sample.end))
 
 
 def _sums(hashes: Hashes) -> Words:
