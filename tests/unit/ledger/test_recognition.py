@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import update
 
 import dipriv
 from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, packed_sample
@@ -15,6 +16,7 @@ from dipriv.errors import BudgetError
 from dipriv.guarantee import PrivacyUnit, ReferenceFacts, ReferenceSource, Unprotected, UnprotectedKind
 from dipriv.guarantee.wording import unit_name
 from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+from dipriv.ledger.tables import COLUMNS
 from tests.unit.ledger.contents import content, digest
 from tests.unit.refusal import refused
 
@@ -223,6 +225,30 @@ def test_rows_held_out_under_an_older_version_must_come_unchanged_once(ledger: L
     ledger.reserve(ReleaseRequest("visits", OTHERS, **held), 0.1, PROMISE)
     call()
     assert ledger.dataset("visits").releases == 2
+
+
+def test_a_ledger_of_version_3_keeps_what_it_knows(ledger: Ledger, url: str) -> None:
+    """Sketches of values become samples without counts; a table that is released again gets its own samples."""
+    hashes = np.arange(0, 512, 2, dtype="<u8") << np.uint64(20)
+    statements = [
+        "DROP TABLE dipriv_samples",
+        "ALTER TABLE dipriv_contents DROP COLUMN repeats",
+        "ALTER TABLE dipriv_columns DROP COLUMN label",
+        "ALTER TABLE dipriv_distinct DROP COLUMN content",
+        "UPDATE dipriv_ledger SET version = 3",
+    ]
+    with ledger._database.writing() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+        connection.execute(update(COLUMNS).where(COLUMNS.c.n_distinct == ROWS).values(sketch=hashes.tobytes()))
+    with Ledger.open(url) as again:
+        assert look(again, PEOPLE).name == "people"
+        narrow = changed("narrow", columns=(column("ids", 900, sample(0, 400)),), row_sketch=b"")
+        refused(BudgetError, "many values of one of data set 'people'", call=lambda: look(again, narrow))
+        part = changed("part", columns=(), row_sketch=b"", samples=PEOPLE.samples)
+        assert look(again, part).name == "file"
+        again.reserve(ReleaseRequest("people", PEOPLE), 0.1, PROMISE)
+        refused(BudgetError, "has rows of data set 'people'", call=lambda: look(again, part))
 
 
 PERSON, HOUSE = PrivacyUnit.rows_of("person", 3), PrivacyUnit.rows_of("house", 3)
