@@ -140,6 +140,7 @@ VISITS = TableFingerprint(
     b"o" * 16,
     columns=(ColumnFingerprint(b"c" * 16, 20, bytes(range(160))), ColumnFingerprint(b"d" * 16, 2)),
     row_sketch=bytes(range(160)),
+    samples=(bytes(range(160)),),
 )
 
 

@@ -216,9 +216,20 @@ _COLUMNS = {
     "dipriv_ledger": ("id", "version", "fingerprint_key", "created"),
     "dipriv_datasets": ("id", "name", "budget", "split_key", "holdout", "split_by", "created"),
     "dipriv_fingerprints": ("fingerprint", "dataset", "rows"),
-    "dipriv_contents": ("id", "dataset", "rows", "content", "row_order", "is_ordered", "row_sketch", "created"),
-    "dipriv_columns": ("id", "content", "digest", "n_distinct", "sketch"),
-    "dipriv_distinct": ("id", "dataset", "other", "created"),
+    "dipriv_contents": (
+        "id",
+        "dataset",
+        "rows",
+        "content",
+        "row_order",
+        "is_ordered",
+        "row_sketch",
+        "repeats",
+        "created",
+    ),
+    "dipriv_columns": ("id", "content", "digest", "n_distinct", "sketch", "tags", "label"),
+    "dipriv_samples": ("id", "content", "way", "sample"),
+    "dipriv_distinct": ("id", "dataset", "other", "content", "created"),
     "dipriv_releases": ("number", "dataset", "epsilon", "state", "started", "finished", "rows", "guarantee", "output"),
 }
 _DEFINITIONS = (

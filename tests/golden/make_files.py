@@ -1,4 +1,4 @@
-"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2, 3), reference 2.
+"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2 to 4), reference 2.
 
     python -m tests.golden.make_files
 
@@ -136,6 +136,14 @@ def make_ledger_3(path: Path) -> None:
         privatize(people.sort_by("age"), 0.25, ledger=ledger, seed=None, new_dataset="others")
 
 
+def make_ledger_4(path: Path) -> None:
+    """A ledger of version 4, which samples rows with their counts: a data set, and a part affirmed to be another."""
+    people = read_csv("people.csv")
+    with open_ledger(path) as ledger:
+        privatize(people, 0.5, ledger=ledger, seed=None, dataset="people")
+        privatize(people.slice(0, 40), 0.25, ledger=ledger, seed=None, new_dataset="others")
+
+
 def _references() -> dict[str, Any]:
     frame = tables.people(200, 12)
     mixed, pay = frame[["age", "pay", "smokes", "city", "grade", "born"]], frame[["pay"]]
@@ -212,6 +220,7 @@ def main() -> None:
     _tables()
     make_ledger_2(FILES / "ledger-2.db")
     make_ledger_3(FILES / "ledger-3.db")
+    make_ledger_4(FILES / "ledger-4.db")
     for ending in ("toml", "json"):
         Schema(KINDS).save(FILES / f"schema.{ending}")
     expected = {"ledger": _ledger(), "references": _references(), "splits": _splits(), "notes": _notes()}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dipriv.guarantee import PrivacyUnit, UnprotectedKind
@@ -114,7 +115,10 @@ def test_the_ledger_of_version_3_knows_its_tables(tmp_path: Path) -> None:
     }
     privatize(people, 0.25, ledger=ledger, seed=None)
     privatize(people.sort_by("age"), 0.25, ledger=ledger, seed=None)  # affirmed to be other people, and known as such
-    privatize(people.sort_by("age").slice(1), 0.25, ledger=ledger, seed=None, dataset="others")
+    later = people.sort_by("age").slice(1)
+    with pytest.raises(BudgetError, match="data set 'people'"):  # what was affirmed does not hold for another table
+        privatize(later, 0.25, ledger=ledger, seed=None, dataset="others")
+    privatize(later, 0.25, ledger=ledger, seed=None, new_dataset="others")
     released = released_rows(readings, 0.25, ledger=ledger, reference="holdout", seed=5)
     assert released == [not held for held in held_out(split, readings)]
     for name in (None, "more"):
@@ -122,6 +126,24 @@ def test_the_ledger_of_version_3_knows_its_tables(tmp_path: Path) -> None:
             privatize(people.slice(1), 0.25, ledger=ledger, seed=None, dataset=name)
     with open_ledger(ledger) as book:
         assert [book.dataset(name).releases for name in ("people", "readings", "others")] == [2, 2, 3]
+
+
+def test_the_ledger_of_version_4_knows_parts_and_repetitions(tmp_path: Path) -> None:
+    ledger = Path(shutil.copy(FILES / "ledger-4.db", tmp_path))
+    people = read_csv("people.csv")
+    with open_ledger(ledger) as book:
+        assert {each.name: (each.spent, each.releases) for each in book.datasets()} == {
+            "people": (0.5, 1),
+            "others": (0.25, 1),
+        }
+    privatize(people, 0.25, ledger=ledger, seed=None)
+    privatize(people.slice(0, 40), 0.25, ledger=ledger, seed=None)
+    for table in (people.slice(100), pa.concat_tables([people, people]), people.slice(1).drop_columns("age")):
+        for name in (None, "more", "others"):
+            with pytest.raises(BudgetError, match="data set 'people'"):
+                privatize(table, 0.25, ledger=ledger, seed=None, dataset=name)
+    with open_ledger(ledger) as book:
+        assert [book.dataset(name).releases for name in ("people", "others")] == [2, 2]
 
 
 @pytest.mark.parametrize("name", EXPECTED["references"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,8 @@ def book(tmp_path: Path) -> Path:
         ledger.commit(ledger.reserve("people", 0.5, promise), 1)
         for name in ("visits", "others"):
             columns = (ColumnFingerprint(bytes(16), 20, bytes(8)),)
-            table = TableFingerprint(30, name.encode().ljust(16), bytes(16), columns=columns, row_sketch=bytes(8))
+            facts: Any = {"columns": columns, "row_sketch": bytes(8), "samples": (bytes(8),)}
+            table = TableFingerprint(30, name.encode().ljust(16), bytes(16), **facts)
             ledger.reserve(ReleaseRequest(name, table, is_new=True), 0.5, promise)
     return place
 
@@ -52,7 +54,7 @@ STATEMENTS: list[tuple[str, str]] = [
     ("UPDATE dipriv_datasets SET name = '' WHERE id = 1", "dipriv_datasets.name"),
     ("UPDATE dipriv_datasets SET created = 5", "is damaged"),
     ("UPDATE dipriv_ledger SET fingerprint_key = 'text'", "dipriv_ledger.fingerprint_key"),
-    ("UPDATE dipriv_ledger SET version = 4", "has version 4"),
+    ("UPDATE dipriv_ledger SET version = 5", "has version 5"),
     ("UPDATE dipriv_ledger SET version = 0", "has version 0"),
     ("UPDATE dipriv_ledger SET version = 1", "not a dipriv ledger"),
     ("DELETE FROM dipriv_ledger", "has version None"),
@@ -65,7 +67,14 @@ STATEMENTS: list[tuple[str, str]] = [
     ("UPDATE dipriv_contents SET is_ordered = 2", "dipriv_contents.is_ordered"),
     ("UPDATE dipriv_columns SET digest = x'00'", "dipriv_columns.digest"),
     ("UPDATE dipriv_columns SET content = 99", "dipriv_columns.content"),
-    ("UPDATE dipriv_columns SET sketch = zeroblob(4096)", "dipriv_columns.sketch"),
+    ("UPDATE dipriv_columns SET sketch = zeroblob(262144)", "dipriv_columns.sketch"),
+    ("UPDATE dipriv_columns SET tags = zeroblob(4096)", "dipriv_columns.tags"),
+    ("UPDATE dipriv_columns SET label = zeroblob(8)", "dipriv_columns.label"),
+    ("UPDATE dipriv_contents SET repeats = 0", "dipriv_contents.repeats"),
+    ("UPDATE dipriv_samples SET sample = zeroblob(262144)", "dipriv_samples.sample"),
+    ("UPDATE dipriv_samples SET content = 99", "dipriv_samples.content"),
+    ("UPDATE dipriv_samples SET way = 'x'", "dipriv_samples.way"),
+    ("UPDATE dipriv_distinct SET content = 'x'", "dipriv_distinct.content"),
     ("UPDATE dipriv_distinct SET other = 99", "dipriv_distinct.other"),
     ("ALTER TABLE dipriv_releases ADD COLUMN more AS (epsilon * 2)", "tables, views or triggers"),
 ]

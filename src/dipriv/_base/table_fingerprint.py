@@ -1,10 +1,11 @@
 """What a ledger keeps of a table to recognize it: keyed hashes of its rows and columns, none of which shows a cell.
 
-A sketch is a sample of a set that two tables draw alike: its `SKETCH_SIZE` smallest keyed hashes (bottom-k sampling,
-Cohen and Kaplan 2007). What two samples share estimates what the sets share.
+A sample is one of a set that two tables draw alike: its smallest keyed hashes (bottom-k sampling, Cohen and Kaplan
+2007), each with how often it occurs. What two samples share estimates what the sets share, and `shared` bounds the
+probability that unrelated tables share as much.
 
 The tags of a column are of its sampled values together with how often each occurs. One row more or less changes one tag
-of a column, and one cell two tags; unrelated tables have equal tags by chance (`coincidence`).
+of a column, and one cell two tags; unrelated tables have equal tags by chance (`chances`, `coincidence`).
 """
 
 from __future__ import annotations
@@ -18,23 +19,31 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ive
 
 SKETCH_SIZE = 256
+"""The number of tags of a column."""
+SAMPLE_SIZE = 1 << 14
+"""The largest number of rows in a sample of rows, and of values in one of a column."""
 TELLING = 10
 """The smallest number of distinct values in common that says something about two columns or tables."""
+_COUNT_BITS = 16
+_MANY = (1 << _COUNT_BITS) - 1
+"""Counts from here on are not kept: an unrelated table is taken to have such a value, too."""
 
 
 @dataclass(frozen=True)
 class ColumnFingerprint:
-    """The sum of the hashes of a column's cells, in any order; `sketch` is of its values if most of them differ.
+    """The sum of the hashes of a column's cells, in any order; `sketch` is a sample of its values unless they are few.
 
-    `tags` are sorted keyed hashes of sampled values and their counts. `chance` bounds the probability that an unrelated
-    table has a column with `needed` of these tags; it is not stored, nor is the name.
+    `tags` are sorted keyed hashes of sampled values and their counts. `equal_tags` are the expected numbers of tags
+    that a column of the same name, and any column, of an unrelated table has in common with it. They are not stored,
+    nor is the name: `label` is a keyed hash of it.
     """
 
     digest: bytes = field(repr=False)
     n_distinct: int
     sketch: bytes = field(repr=False, default=b"")
     tags: bytes = field(repr=False, default=b"")
-    chance: float = field(repr=False, default=1.0)
+    equal_tags: tuple[float, float] = field(repr=False, default=(np.inf, np.inf))
+    label: bytes = field(repr=False, default=bytes(16), compare=False)
     name: str = field(repr=False, default="", compare=False)
 
 
@@ -43,8 +52,10 @@ class TableFingerprint:
     """The keyed fingerprint of a table.
 
     `content` is of all rows in any order, `order` of the rows in their order; neither depends on the names or the order
-    of columns. `prefixes` are the orders of its beginnings that have as many rows as a known table. `is_ordered` is
-    false where the order of rows is not the table's own, but that of an engine.
+    of columns. `row_sketch` is like the tags of a column, of whole rows. `samples` are of rows, hashed in several ways,
+    with and without the names of columns (`dipriv.sources._fingerprint`). `repeats` is how often every row is repeated:
+    tags are those of the table without repetitions. `prefixes` are the orders of its beginnings that have as many rows
+    as a known table. `is_ordered` is false where the order of rows is not the table's own, but that of an engine.
     """
 
     rows: int
@@ -54,35 +65,82 @@ class TableFingerprint:
     columns: tuple[ColumnFingerprint, ...] = field(repr=False, default=())
     row_sketch: bytes = field(repr=False, default=b"")
     prefixes: frozenset[bytes] = field(repr=False, default=frozenset())
+    samples: tuple[bytes, ...] = field(repr=False, default=())
+    repeats: int = field(repr=False, default=1)
 
 
-class Overlap(NamedTuple):
-    """How many sampled values two sets have in common, and the share that this is of the smaller set."""
+def packed_sample(hashes: NDArray[np.uint64], counts: NDArray[np.uint64], end: int) -> bytes:
+    """A sample as it is stored: 48 bits of each hash with 16 of its count, in ascending order; the last is the end."""
+    words = hashes >> np.uint64(_COUNT_BITS) << np.uint64(_COUNT_BITS) | np.minimum(counts, np.uint64(_MANY))
+    return np.append(words, np.uint64(end) | np.uint64(_MANY)).astype("<u8").tobytes()
+
+
+class Shared(NamedTuple):
+    """How many sampled values two sets have in common, which share this is of the smaller set, and the chance of it."""
 
     common: int
     share: float
+    chance: float
 
-    @property
-    def is_telling(self) -> bool:
-        """Whether at least half of the smaller set is in the other, by `TELLING` values or more."""
-        return self.common >= TELLING and self.share >= 0.5
+    def is_telling(self, rare: float) -> bool:
+        """Whether `TELLING` values, and a quarter of the smaller set, are in both, and the chance of it is small."""
+        return self.common >= TELLING and self.share >= 0.25 and self.chance < rare
 
 
-def overlap(one: bytes, other: bytes) -> Overlap:
-    """Compare two sketches in the range of hashes that both cover.
+def shared(one: bytes, other: bytes, rows: tuple[int, int]) -> Shared:
+    """Compare the samples of two tables with these numbers of rows in the range of hashes that both cover.
+
+    The chance: if both tables were drawn from the same distribution, each row of the two together would be in the first
+    with probability p = n_1 / (n_1 + n_2), and a value that occurs c times would be in both with probability
+    q = 1 - p^c - (1 - p)^c. So values that occur twice tell that the tables are related if most are once in either. By
+    Chernoff's inequality s values are in both with probability at most exp(-ts) times the product of 1 - q + q exp(t)
+    over all values, for any t > 0. Values that occur once in the two tables together say nothing.
+
+    >>> def sample(first, last):
+    ...     hashes = np.arange(first, last, dtype=np.uint64) << np.uint64(20)
+    ...     return packed_sample(hashes, np.ones_like(hashes), 2**64 - 1)
+    >>> found = shared(sample(0, 20), sample(5, 100), (20, 95))
+    >>> found.common, found.share, found.chance < 1e-6
+    (15, 0.75, True)
+    """
+    if not one or not other:
+        return Shared(0, 0.0, 1.0)
+    samples = [np.frombuffer(sample, dtype="<u8") for sample in (one, other)]
+    end = min(sample[-1] for sample in samples)
+    words = [sample[:-1][sample[:-1] <= end] for sample in samples]
+    hashes = [word >> np.uint64(_COUNT_BITS) for word in words]
+    counts = [(word & np.uint64(_MANY)).astype(np.int64) for word in words]
+    found, *places = np.intersect1d(hashes[0], hashes[1], assume_unique=True, return_indices=True)
+    common, share = len(found), len(found) / max(1, min(map(len, words)))
+    if common < TELLING:
+        return Shared(common, share, 1.0)
+    if not all(map(np.all, counts)):  # an older version did not count
+        return Shared(common, share, 0.0)
+    in_both = counts[0][places[0]] + counts[1][places[1]]
+    alone = [np.delete(count, place) for count, place in zip(counts, places, strict=True)]
+    totals, times = np.unique(np.concatenate([in_both, *alone]), return_counts=True)
+    p = rows[0] / sum(rows)
+    q = np.where(totals < _MANY, 1 - p**totals - (1 - p) ** totals, 1.0)
+    t = np.geomspace(0.01, 40, 60)[:, np.newaxis]
+    bounds = (times * np.log1p(q * np.expm1(t))).sum(axis=1) - t[:, 0] * common
+    return Shared(common, share, float(np.exp(min(0.0, bounds.min()))))
+
+
+def overlap(one: bytes, other: bytes) -> float:
+    """The share of the smaller of two sketches that is in the other, in the range of hashes that both cover.
+
+    A sketch has at most `SKETCH_SIZE` words. None of it says anything if fewer than `TELLING` are in both.
 
     >>> few = np.arange(20, dtype="<u8").tobytes()
     >>> overlap(few, np.arange(5, 100, dtype="<u8").tobytes())
-    Overlap(common=15, share=0.75)
+    0.75
     """
     first, second = (np.frombuffer(sketch, dtype="<u8") for sketch in (one, other))
-    if not len(first) or not len(second):
-        return Overlap(0, 0.0)
     ends = [sketch[-1] for sketch in (first, second) if len(sketch) == SKETCH_SIZE]
     if ends:
         first, second = first[first <= min(ends)], second[second <= min(ends)]
     common = len(np.intersect1d(first, second, assume_unique=True))
-    return Overlap(common, common / max(1, min(len(first), len(second))))
+    return common / min(len(first), len(second)) if common >= TELLING else 0.0
 
 
 def needed(n_tags: NDArray[np.int64] | int) -> NDArray[np.int64]:
@@ -90,15 +148,15 @@ def needed(n_tags: NDArray[np.int64] | int) -> NDArray[np.int64]:
     return np.maximum(1, np.asarray(n_tags, np.int64) // 2).astype(np.int64)
 
 
-def chances(counts: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.uint64]], rows: int) -> list[float]:
-    """Bounds on the probabilities that an unrelated table has a column with half of the tags of each of these columns.
+def equal_tags(
+    counts: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.uint64]], rows: int
+) -> list[tuple[float, float]]:
+    """The expected numbers of equal tags in an unrelated table: of a column of the same name, and of any column.
 
     The model: both tables are drawn from the same distribution, row by row. The counts of a value with the share p are
     then about Poisson with the variance v = n p (1 - p) each, and equal with probability exp(-2v) I_0(2v), which is
     about 1 / sqrt(4 pi v). Columns of the other table that have the same label about as often (within two standard
-    deviations of the difference) add their own chances; this table shows how many there are. With E the expected
-    number of equal tags of a column, Markov's and Chernoff's inequalities bound the probability of m by E / m and
-    exp(m - E) (E / m)^m; both take the tags of a column as independent.
+    deviations of the difference) add their own chances; this table shows how many there are.
     """
     if not counts:
         return []
@@ -109,31 +167,42 @@ def chances(counts: Sequence[NDArray[np.int64]], labels: Sequence[NDArray[np.uin
     place = label * span + every
     line = np.sort(place)
     near = np.searchsorted(line, place + width, "right") - np.searchsorted(line, place - width, "left")
-    expected = np.bincount(owner, np.minimum(1.0, ive(0, 2 * variance) * near), minlength=len(counts))
-    least = needed(np.array([len(each) for each in counts]))
+    equal = ive(0, 2 * variance)
+    named = np.bincount(owner, equal, minlength=len(counts))
+    of_any = np.bincount(owner, np.minimum(1.0, equal * near), minlength=len(counts))
+    return [*zip(named.tolist(), of_any.tolist(), strict=True)]
+
+
+def tail(expected: ArrayLike, least: ArrayLike) -> NDArray[np.float64]:
+    """Bounds on the probabilities that a column has at least these numbers of equal tags, where E are expected.
+
+    Markov's and Chernoff's inequalities bound the probability of m by E / m and exp(m - E) (E / m)^m; the latter takes
+    the tags of a column as independent.
+    """
+    mean, m = np.broadcast_arrays(np.asarray(expected, float), np.asarray(least, float))
+    smallest = np.finfo(float).tiny
     with np.errstate(divide="ignore"):
-        tail = np.where(expected < least, least - expected + least * np.log(expected / least), 0.0)
-    return [float(bound) for bound in np.minimum(1.0, np.minimum(expected / least, np.exp(tail)))]
+        chernoff = np.where(mean < m, m - mean + m * np.log(np.maximum(mean, smallest) / m), 0.0)
+    return np.asarray(np.maximum(smallest, np.minimum(1.0, np.minimum(mean / m, np.exp(chernoff)))))
 
 
-def coincidence(matched: ArrayLike, all_chances: ArrayLike) -> float:
-    """A bound on the probability that columns match by chance with as much evidence as those that do.
+def coincidence(expected: ArrayLike, n_tags: ArrayLike, found: ArrayLike) -> float:
+    """A bound on the probability that columns match by chance with as much evidence as these.
 
-    The evidence is the sum of log(1 / c) over matching columns, where c is the chance of each. By Chernoff's inequality
-    it reaches s with a probability of at most exp(-ts) times the product of 1 - c + c^(1 - t) over all columns, for any
-    t > 0. It takes columns as independent.
+    A column with `n_tags` tags, of which E are expected to be equal, has `found` equal ones: all but one at most, as in
+    a table with a row more or less, or `needed`, or fewer. With the bounds p and c on the probabilities of the first
+    and of the first two (`tail`), its evidence is log(1 / p), log(1 / c) or 0. By Chernoff's inequality the sum of the
+    evidence reaches s with a probability of at most exp(-ts) times the product of 1 - c + (c - p) / c^t + p / p^t over
+    all columns, for any t > 0. It takes columns as independent.
 
-    >>> coincidence([0.02, 0.02, 0.02], [0.02, 0.02, 0.02]) < 1e-4
+    >>> coincidence([0.02, 0.02, 0.02], [2, 2, 2], [1, 1, 1]) < 1e-4
     True
-    >>> coincidence([0.02], [0.02] * 20) > 0.3
+    >>> coincidence([0.02] * 20, [2] * 20, [1] + [0] * 19) > 0.3
     True
     """
-    smallest = np.finfo(float).tiny
-    found, every = np.maximum(matched, smallest), np.maximum(all_chances, smallest)
-    return min(
-        1.0,
-        *(
-            float(np.exp(t * np.log(found).sum() + np.log1p(every ** (1 - t) - every).sum()))
-            for t in (0.25, 0.5, 0.75, 1.0)
-        ),
-    )
+    size, met = np.asarray(n_tags), np.asarray(found)
+    most = np.maximum(needed(size), size - 1)
+    p, c = tail(expected, most), tail(expected, needed(size))
+    evidence = np.log(np.where(met >= most, p, np.where(met >= needed(size), c, 1.0))).sum()
+    means = {t: 1 - c + (c - p) * c**-t + p ** (1 - t) for t in (0.25, 0.5, 0.75, 1.0)}
+    return min(1.0, *(float(np.exp(t * evidence + np.log(mean).sum())) for t, mean in means.items()))

@@ -1,7 +1,8 @@
 """Whether a ledger recognizes a table that was changed to evade its budget.
 
 A table is released under a name whose budget this exhausts. Then the same rows are offered under another name: with
-other options, in another order, under other column names, with a row or a column more or less, from another file type.
+other options, in another order, under other column names, with a row or a column more or less, a part of them or
+all of them twice, from another file type, or to a ledger that an older version of dipriv wrote.
 Each of these must be refused, or counted under the first name. A table of other values must be released: a ledger that
 refuses everything recognizes nothing. The ledger of the audit is a temporary file.
 """
@@ -9,8 +10,10 @@ refuses everything recognizes nothing. The ledger of the audit is a temporary fi
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +27,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pyarrow.types as pt
 
+from dipriv._base.table_fingerprint import TELLING
 from dipriv.auditing.learning import sample_rows
 from dipriv.auditing.results import Check
 from dipriv.errors import BudgetError, InputError, LedgerError, PrivacyWarning
@@ -36,11 +40,15 @@ NAME, OTHER_NAME, EPSILON = "audited", "evasion", 10.0
 
 @dataclass(frozen=True, eq=False)
 class Evasion:
-    """A way to offer the same rows again: the table or the file that is offered, and the options of the release."""
+    """A way to offer the same rows again: the table or the file that is offered, and the options of the release.
+
+    `to_ledger` changes the ledger first.
+    """
 
     words: str
     make: Callable[[pa.Table, Path], Any] = field(repr=False)
     options: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    to_ledger: Callable[[Path], None] = field(repr=False, default=lambda place: None)
 
 
 def audit_recognition(table: pa.Table, *, seed: int = 0) -> tuple[Check, ...]:
@@ -48,7 +56,7 @@ def audit_recognition(table: pa.Table, *, seed: int = 0) -> tuple[Check, ...]:
 
     Ways that need options the table does not have are left out: nothing is checked if the table itself cannot be
     released with the default options. A part of a table that says little, such as one column of two labels, may not be
-    recognized: other tables have the same.
+    recognized: other tables have the same. Parts of the rows are offered if most rows differ.
 
     Parameters
     ----------
@@ -81,6 +89,7 @@ def _is_refused(way: Evasion, table: pa.Table, folder: Path) -> bool | None:
     """Whether a copy of the ledger refuses the release, or counts it under the first name; None if there is none."""
     copy = folder / "copy.db"
     shutil.copy(folder / "ledger.db", copy)  # the ledger must not know a table from an earlier way
+    way.to_ledger(copy)
     with Ledger.open(copy) as ledger:
         offered = way.make(table, folder)
         try:
@@ -117,6 +126,18 @@ def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
         Evasion("a Parquet file", _parquet),
         Evasion("a CSV file", _csv),
     ]
+    old: dict[str, Any] = {"to_ledger": _as_version_3}
+    found += [
+        Evasion("the unchanged table, in a ledger of version 3", lambda table, _: table, **old),
+        Evasion("one row less, in a ledger of version 3", lambda table, _: table.slice(1), **old),
+    ]
+    n_distinct = _without_categories(table).group_by(names).aggregate([]).num_rows
+    if n_distinct >= max(TELLING, n_rows // 2):
+        found += [
+            Evasion("half of the rows", lambda table, _: table.take(shuffled[: n_rows // 2])),
+            Evasion("a tenth of the rows", lambda table, _: table.take(shuffled[: n_rows // 10])),
+            Evasion("each row twice", lambda table, _: pa.concat_tables([table, table]).combine_chunks()),
+        ]
     if find_spec("pandas") is not None:
         found.append(Evasion("a pandas table", lambda table, _: table.to_pandas()))
     if find_spec("polars") is not None:
@@ -138,6 +159,21 @@ def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
             ),
         ]
     return tuple(found)
+
+
+def _as_version_3(place: Path) -> None:
+    """Leave out what version 4 of a ledger added."""
+    with closing(sqlite3.connect(place)) as link:
+        link.executescript(
+            """
+            DROP TABLE dipriv_samples;
+            ALTER TABLE dipriv_contents DROP COLUMN repeats;
+            ALTER TABLE dipriv_columns DROP COLUMN label;
+            ALTER TABLE dipriv_distinct DROP COLUMN content;
+            UPDATE dipriv_columns SET sketch = x'';
+            UPDATE dipriv_ledger SET version = 3;
+            """
+        )
 
 
 def _numbered(count: int) -> list[str]:

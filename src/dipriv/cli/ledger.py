@@ -106,13 +106,14 @@ def budget(
     name: Annotated[str, typer.Argument(help="Name of a data set; a new one is registered.")],
     epsilon: Annotated[float, typer.Argument(help="Total ε of all its releases.")],
     delta: Annotated[float | None, typer.Option(help="Total δ of all its releases [default: as it is].")] = None,
+    new: Annotated[bool, typer.Option("--new", help="It is a new name, though similar to a known one.")] = False,
     ledger: Where = None,
 ) -> None:
     """Set the total budget of a data set."""
     from dipriv.ledger import Ledger
 
     with Ledger.open(ledger or context.obj) as opened_ledger:
-        dataset = opened_ledger.set_budget(name, epsilon, delta)
+        dataset = opened_ledger.set_budget(name, epsilon, delta, is_new=new)
         say(f"{dataset.name}: {dataset}.")
 
 

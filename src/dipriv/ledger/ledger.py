@@ -204,13 +204,13 @@ class Ledger:
             name = queries.resolve_name(connection, release.name, is_new, table, None, self._database.option)
             known = queries.dataset_state(connection, name)
             release.check(known)
+            unit = release.column(guarantee.unit.column or release.by)
+            queries.check_unit_column(connection, name, table, unit)
             dataset = queries.register(connection, name, table, is_new)
             if release.split_key is not None and known.holdout is None:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
-            unit = release.digest_of(guarantee.unit.column or release.by)
-            queries.check_unit_column(connection, dataset, name, table, unit)
-            return self._spend(connection, name, epsilon, guarantee, output, unit)
+            return self._spend(connection, name, epsilon, guarantee, output, None if unit is None else unit.digest)
 
     def add_table(self, name: str, table: TableFingerprint) -> None:
         """Register a table with a data set, for which a release of it is reserved.
@@ -260,7 +260,7 @@ class Ledger:
         """
         self._finish(release, "failed", None)
 
-    def set_budget(self, name: str, epsilon: float, delta: float | None = None) -> Dataset:
+    def set_budget(self, name: str, epsilon: float, delta: float | None = None, *, is_new: bool = False) -> Dataset:
         """Set the total privacy budget of a data set; a new name is registered.
 
         A budget below what is spent is allowed; nothing is left then.
@@ -270,6 +270,7 @@ class Ledger:
         name : of the data set.
         epsilon : the total ε that all its releases may spend.
         delta : the total δ that they may spend, from 0 to 1; None leaves that limit as it is, 1e-6 at first.
+        is_new : registers a name that is similar to a known one, too.
 
         Returns
         -------
@@ -278,11 +279,14 @@ class Ledger:
         Raises
         ------
         InputError : the name cannot be used, or ε or δ is outside its limits.
-        LedgerError : the database failed.
+        LedgerError : the name is unknown and similar to a known one, so that it may be mistyped, or the database
+            failed.
         """
         budget = {"budget": check_epsilon(epsilon)} | ({} if delta is None else {"delta_budget": _probability(delta)})
         name = check_name(name)
         with self._registering() as connection:
+            if not is_new:
+                queries.check_spelling(connection, name)
             dataset = queries.find_or_register(connection, name)
             connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**budget))
             return queries.stored_dataset(connection, name, self._database.option).dataset

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from fractions import Fraction
 from shlex import quote
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, insert, select
 
 from dipriv._base.decimals import exact, round_up
-from dipriv._base.table_fingerprint import TableFingerprint
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, shared
 from dipriv.errors import BudgetError, InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, unreadable
-from dipriv.ledger.recognition import Resemblance, add_content, listed, resemblances
+from dipriv.ledger.recognition import RARE_ROWS, Resemblance, add_content, listed, resemblances
 from dipriv.ledger.request import DatasetState
-from dipriv.ledger.tables import CONTENTS, DATASETS, DISTINCT, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
+from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, DISTINCT, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
 from dipriv.ledger.values import (
     DEFAULT_BUDGET,
     DEFAULT_DELTA_BUDGET,
@@ -64,11 +65,28 @@ def stored_dataset(connection: Connection, name: str, option: str = "") -> Store
     name = check_name(name)
     for found in stored_datasets(connection, DATASETS.c.name == name):
         return found
-    known = connection.execute(select(func.count()).select_from(DATASETS)).scalar_one()
+    known = {*connection.execute(select(DATASETS.c.name)).scalars()}
+    similar = f"; did you mean {meant}?" if (meant := _similar(name, known)) else "."
     raise LedgerError(
-        f"the ledger has no data set {name!r} among its {known}.",
+        f"the ledger has no data set {name!r} among its {len(known)}{similar}",
         f"See their names with: dipriv ledger{option}; or register it by setting its budget or releasing it.",
     )
+
+
+def check_spelling(connection: Connection, name: str) -> None:
+    """Raise LedgerError if the name is unknown but similar to a known one."""
+    known = {*connection.execute(select(DATASETS.c.name)).scalars()}
+    if name not in known and (similar := _similar(name, known)):
+        raise LedgerError(
+            f"the ledger has no data set {name!r}; did you mean {similar}?",
+            "Correct the name, or say that it is a new one: --new (is_new=True).",
+        )
+
+
+def _similar(name: str, known: set[str]) -> str:
+    """Those of the names that this one may be a mistyped form of, as a choice in words."""
+    plain = {other.casefold(): other for other in sorted(known)}
+    return " or ".join(repr(plain[other]) for other in get_close_matches(name.casefold(), plain, cutoff=0.75))
 
 
 def locked_dataset(connection: Connection, name: str, option: str) -> StoredDataset:
@@ -100,7 +118,7 @@ def resolve_name(
         return given or same[0]
     if given is not None and is_new:
         return given
-    others = [one for one in found if one.dataset not in {given, *_affirmed(connection, given)}]
+    others = [one for one in found if one.dataset not in {given, *_affirmed(connection, given, table)}]
     if others:
         raise _asked(others)
     if given is not None:
@@ -123,45 +141,61 @@ def _asked(found: list[Resemblance]) -> BudgetError:
     return BudgetError(
         f"this table {listed(found)}.",
         f"If it describes the same people, count it there: --dataset {quote(first)} (dataset={first!r}). If it "
-        "describes other people, say so with a name of its own: --new-dataset NAME (new_dataset=...).",
+        "describes other people, say so of this table, with the name of its own data set, new or known: "
+        "--new-dataset NAME (new_dataset=...).",
     )
 
 
-def _affirmed(connection: Connection, name: str | None) -> set[str]:
-    """The data sets of other people than those of this one, as the keeper affirmed."""
-    if name is None:
-        return set()
-    one, other = DATASETS.alias("one"), DATASETS.alias("other")
-    pairs = select(one.c.name, other.c.name).select_from(DISTINCT)
-    pairs = pairs.join(one, one.c.id == DISTINCT.c.dataset).join(other, other.c.id == DISTINCT.c.other)
-    return {either for pair in connection.execute(pairs).all() if name in pair for either in pair}
+def _affirmed(connection: Connection, name: str | None, table: TableFingerprint) -> set[str]:
+    """The data sets of other people than those of this table, as the keeper affirmed of it under this name."""
+    own, other = DATASETS.alias("own"), DATASETS.alias("other")
+    pairs = select(other.c.name).select_from(DISTINCT)
+    pairs = pairs.join(own, own.c.id == DISTINCT.c.dataset).join(other, other.c.id == DISTINCT.c.other)
+    of_table = DISTINCT.c.content == table.content
+    return {*connection.execute(pairs.where(own.c.name == name, of_table)).scalars()}
 
 
 def register(connection: Connection, name: str, table: TableFingerprint, is_new: bool) -> int:
     """The primary key of the data set of this name; registers name and content if new. Needs `lock_names`.
 
-    With `is_new` it records that the data set has other people than those that the table resembles.
+    With `is_new` it records that the table has other people than the data sets that it resembles.
     """
     others = [one.dataset for one in resemblances(connection, table) if one.dataset != name] if is_new else []
     dataset = find_or_register(connection, name)
-    for other in {*others} - _affirmed(connection, name):
-        pair = {"dataset": dataset, "other": find_or_register(connection, other), "created": now()}
-        connection.execute(insert(DISTINCT).values(**pair))
+    for other in {*others} - _affirmed(connection, name, table):
+        pair = {"dataset": dataset, "other": find_or_register(connection, other), "content": table.content}
+        connection.execute(insert(DISTINCT).values(**pair, created=now()))
     add_content(connection, dataset, table)
     return dataset
 
 
 def check_unit_column(
-    connection: Connection, dataset: int, name: str, table: TableFingerprint, digest: bytes | None
+    connection: Connection, name: str, table: TableFingerprint, unit: ColumnFingerprint | None
 ) -> None:
-    """Raise BudgetError if the table has the unit column of an earlier release, and another one has its name now."""
-    earlier = select(RELEASES.c.unit_digest).where(RELEASES.c.dataset == dataset, RELEASES.c.unit_digest.is_not(None))
-    met = {bytes(found) for found in connection.execute(earlier.distinct()).scalars()}
-    if digest is not None and digest not in met and met & {column.digest for column in table.columns}:
+    """Raise BudgetError if the persons of this release seem to be in another column than those of an earlier one.
+
+    The unit column has changed if it has neither the cells nor many values of an earlier one, but another column of the
+    table has, or if it has those of a column of an earlier table that had another name.
+    """
+    earlier = select(RELEASES.c.unit_digest).join_from(RELEASES, DATASETS).where(DATASETS.c.name == name)
+    digests = {bytes(found) for found in connection.execute(earlier.distinct()).scalars() if found is not None}
+    if unit is None or not digests:
+        return
+    facts = select(COLUMNS.c.digest, COLUMNS.c.sketch, COLUMNS.c.label, CONTENTS.c.rows).select_from(COLUMNS)
+    columns = connection.execute(facts.join(CONTENTS).join(DATASETS).where(DATASETS.c.name == name)).all()
+    units = [column for column in columns if bytes(column.digest) in digests]
+    others = [column for column in columns if bytes(column.digest) not in digests and column.label != unit.label]
+
+    def is_among(one: ColumnFingerprint, stored: list[Any]) -> bool:
+        return one.digest in {bytes(other.digest) for other in stored} or any(
+            shared(bytes(other.sketch), one.sketch, (other.rows, table.rows)).is_telling(RARE_ROWS) for other in stored
+        )
+
+    if not is_among(unit, units) and (is_among(unit, others) or any(is_among(one, units) for one in table.columns)):
         raise BudgetError(
-            f"earlier releases of data set {name!r} took the unit from a column that has another name in this table: "
-            "the persons of this release would be others, and their ε do not add up.",
-            "Give the columns the names that they had in the earlier releases.",
+            f"earlier releases of data set {name!r} took the unit from a column that has another name in this table, "
+            "or is not in it: the persons of this release would be others, and their ε do not add up.",
+            "Give the columns the names that they had in the earlier releases, and leave the unit in the table.",
         )
 
 

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, func, insert, select
 
-from dipriv._base.table_fingerprint import TELLING, TableFingerprint, coincidence, needed, overlap
-from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, FINGERPRINTS, now
+from dipriv._base.table_fingerprint import (
+    TELLING,
+    ColumnFingerprint,
+    TableFingerprint,
+    coincidence,
+    needed,
+    overlap,
+    shared,
+)
+from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, FINGERPRINTS, SAMPLES, now
 
 _AT_ONCE = 500
 """How many values a query compares with at once."""
@@ -19,6 +28,8 @@ _SIZE_CHANGE = 0.05
 """By which share of the larger table's rows two tables may differ whose counts are compared."""
 _RARE = 0.01
 """How probable a resemblance of counts may be between unrelated tables of the same questionnaire."""
+RARE_ROWS = 0.001
+"""How probable it may be that unrelated tables of the same distribution have as many rows or values in common."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +44,20 @@ class Resemblance:
 def resemblances(connection: Connection, table: TableFingerprint) -> list[Resemblance]:
     """The data sets that a table resembles, each once, the strongest resemblance first."""
     found: dict[str, Resemblance] = {}
-    for which in (_same_rows, _same_columns, _common_rows, _common_values, _same_beginning, _same_counts, _old_tables):
+    ways = (_same_rows, _same_columns, _common_rows, _equal_rows, _common_values, _same_beginning, _same_counts)
+    for which in (*ways, _old_tables):
         for one in which(connection, table):
             found.setdefault(one.dataset, one)
     return sorted(found.values(), key=lambda one: not one.is_same)
 
 
 def add_content(connection: Connection, dataset: int, table: TableFingerprint) -> None:
-    """Store the fingerprint of a table of a data set, unless it is stored. Needs `lock_names`."""
+    """Store the fingerprint of a table of a data set, unless it is stored, with samples. Needs `lock_names`."""
     same = (CONTENTS.c.content == table.content, CONTENTS.c.row_order == table.order, CONTENTS.c.dataset == dataset)
-    if connection.execute(select(CONTENTS.c.id).where(*same)).first() is not None:
+    stored = select(SAMPLES.c.id).join_from(SAMPLES, CONTENTS) if table.samples else select(CONTENTS.c.id)
+    if connection.execute(stored.where(*same)).first() is not None:
         return
-    content = connection.execute(
+    key = connection.execute(
         insert(CONTENTS).values(
             dataset=dataset,
             rows=table.rows,
@@ -52,16 +65,17 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint) -
             row_order=table.order,
             is_ordered=int(table.is_ordered),
             row_sketch=table.row_sketch,
+            repeats=table.repeats,
             created=now(),
         )
     ).inserted_primary_key
-    assert content is not None  # noqa: S101 (both databases return it)
-    columns = [
-        {"content": content[0]} | {name: getattr(column, name) for name in ("digest", "n_distinct", "sketch", "tags")}
-        for column in table.columns
-    ]
-    if columns:
-        connection.execute(insert(COLUMNS), columns)
+    assert key is not None  # noqa: S101 (both databases return it)
+    stored_names = ("digest", "n_distinct", "sketch", "tags", "label")
+    columns = [{"content": key[0]} | {name: getattr(column, name) for name in stored_names} for column in table.columns]
+    samples = [{"content": key[0], "way": way, "sample": sample} for way, sample in enumerate(table.samples)]
+    for rows, several in ((COLUMNS, columns), (SAMPLES, samples)):
+        if several:
+            connection.execute(insert(rows), several)
 
 
 def _same_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
@@ -97,20 +111,36 @@ def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[R
 
 
 def _common_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    facts = select(DATASETS.c.name, CONTENTS.c.row_sketch).join_from(CONTENTS, DATASETS)
-    for row in connection.execute(facts):
-        if (found := overlap(bytes(row.row_sketch), table.row_sketch)).is_telling:
+    """Data sets with rows of the table, repeated or not, more than chance explains: see `shared`."""
+    facts = select(DATASETS.c.name, CONTENTS.c.rows, SAMPLES.c.way, SAMPLES.c.sample)
+    for row in connection.execute(facts.select_from(SAMPLES).join(CONTENTS).join(DATASETS)):
+        own = table.samples[row.way] if row.way < len(table.samples) else b""
+        found = shared(bytes(row.sample), own, (row.rows, table.rows))
+        if found.is_telling(RARE_ROWS):
             how = f"has rows of data set {row.name!r}, about {found.share:.0%} of the smaller of the two"
             yield Resemblance(row.name, how)
 
 
+def _equal_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
+    """Data sets with half of the table's distinct rows, each as often as the table."""
+    facts = select(DATASETS.c.name, CONTENTS.c.row_sketch).join_from(CONTENTS, DATASETS)
+    for row in connection.execute(facts):
+        if (share := overlap(bytes(row.row_sketch), table.row_sketch)) >= 0.5:
+            how = f"has rows of data set {row.name!r}, equally often, about {share:.0%} of the smaller of the two"
+            yield Resemblance(row.name, how)
+
+
 def _common_values(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    """Data sets with a column of mostly distinct values, such as an id, that share many with one of the table's."""
+    """Data sets with a column that has more values of one of the table's, such as ids, than chance explains."""
     own = [column.sketch for column in table.columns if column.sketch]
-    facts = select(DATASETS.c.name, COLUMNS.c.sketch).select_from(COLUMNS).join(CONTENTS).join(DATASETS)
+    width = select(func.count()).where(COLUMNS.c.content == CONTENTS.c.id).correlate(CONTENTS).scalar_subquery()
+    facts = select(DATASETS.c.name, CONTENTS.c.rows, COLUMNS.c.sketch, width.label("width"))
+    facts = facts.select_from(COLUMNS).join(CONTENTS).join(DATASETS)
     for row in connection.execute(facts.where(func.length(COLUMNS.c.sketch) > 0)) if own else ():
-        if any(overlap(bytes(row.sketch), sketch).is_telling for sketch in own):
-            yield Resemblance(row.name, f"has a column with most of the values of one of data set {row.name!r}")
+        rare = RARE_ROWS / (len(own) * row.width)  # as many pairs of columns are compared
+        pairs = (shared(bytes(row.sketch), sketch, (row.rows, table.rows)) for sketch in own)
+        if any(found.is_telling(rare) for found in pairs):
+            yield Resemblance(row.name, f"has a column with many values of one of data set {row.name!r}")
 
 
 def _same_beginning(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
@@ -124,33 +154,57 @@ def _same_beginning(connection: Connection, table: TableFingerprint) -> Iterable
 
 
 def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    """Data sets with about as many rows, of whose columns two or more have mostly the same values equally often.
+    """Data sets with about as many rows, where half of the columns have mostly the same values equally often.
 
-    A column matches another if they share half of their tags. Two columns must match (all, if a table has one), and an
-    unrelated table of the same distribution must do so with a probability below `_RARE`: see `coincidence`.
+    A column matches another if they share half of their tags. Half of the columns of the narrower table, and two, must
+    match (all, if a table has one), and an unrelated table of the same distribution must do so with a probability below
+    `_RARE`: see `coincidence`. Columns are compared with those of the same name, and then, by as much, with all.
     """
-    own = [np.frombuffer(column.tags, dtype="<u8") for column in table.columns]
-    if not own:
+    size, most = table.rows // table.repeats, 1 - _SIZE_CHANGE
+    near = CONTENTS.c.rows.between(CONTENTS.c.repeats * (size * most), CONTENTS.c.repeats * (size / most))
+    if not table.columns:
         return
-    sizes, every = np.array([len(tags) for tags in own]), np.concatenate(own)
-    order = np.argsort(every, kind="stable")
-    every, owner = every[order], np.repeat(np.arange(len(own)), sizes)[order]
-    gap = _SIZE_CHANGE * CONTENTS.c.rows
-    near = (CONTENTS.c.rows >= table.rows * (1 - _SIZE_CHANGE), CONTENTS.c.rows - gap <= table.rows)
-    for content in connection.execute(select(CONTENTS.c.id).where(*near)).scalars().all():
-        stored = connection.execute(select(COLUMNS.c.tags).where(COLUMNS.c.content == content)).scalars().all()
-        matches = np.zeros(len(own), bool)
-        for tags in (np.frombuffer(bytes(each), dtype="<u8") for each in stored):
-            ends = np.searchsorted(every, tags, "left"), np.searchsorted(every, tags, "right")
-            places = [owner[start:stop] for start, stop in zip(*ends, strict=True) if start < stop]
-            shared = np.bincount(np.concatenate(places), minlength=len(own)) if places else np.zeros(len(own), int)
-            matches |= shared >= needed(np.maximum(sizes, len(tags)))
-        chances = np.array([column.chance for column in table.columns])
-        is_enough = matches.sum() >= min(2, len(own), len(stored))
-        if stored and is_enough and coincidence(chances[matches], chances) < _RARE:
-            name = connection.execute(_name_of(content)).scalar_one()
-            how = f"has {matches.sum()} columns with mostly the values and counts of columns of data set {name!r}"
-            yield Resemblance(name, how)
+    own = _Tags(table.columns)
+    for content in connection.execute(select(CONTENTS.c.id).where(near)).scalars().all():
+        facts = select(COLUMNS.c.tags, COLUMNS.c.label).where(COLUMNS.c.content == content)
+        stored = connection.execute(facts).all()
+        for way, found in enumerate(own.equal(stored)):
+            n_matches, least = (found > 0).sum(), min(len(own.sizes), len(stored))
+            is_enough = n_matches >= max(min(2, least), -(-least // 2), 1)
+            if is_enough and coincidence(own.expected[:, way], own.sizes, found) < _RARE:
+                name = connection.execute(_name_of(content)).scalar_one()
+                how = f"has {n_matches} columns with mostly the values and counts of columns of data set {name!r}"
+                yield Resemblance(name, how)
+                break
+
+
+class _Tags:
+    """The tags of a table's columns, in one sorted array, to be compared with those of other tables."""
+
+    def __init__(self, columns: Sequence[ColumnFingerprint]) -> None:
+        tags = [np.frombuffer(column.tags, dtype="<u8") for column in columns]
+        self.sizes, every = np.array([len(each) for each in tags]), np.concatenate(tags)
+        order = np.argsort(every, kind="stable")
+        self._every, self._owner = every[order], np.repeat(np.arange(len(tags)), self.sizes)[order]
+        self.expected = np.array([column.equal_tags for column in columns])
+        self._labels = {column.label: place for place, column in enumerate(columns)}
+
+    def equal(self, others: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many tags each column shares with the one of its name, and with any; 0 if it does not match it."""
+        named, best = (np.zeros(len(self.sizes), np.int64) for _ in range(2))
+        for other in others:
+            tags = np.frombuffer(bytes(other.tags), dtype="<u8")
+            ends = np.searchsorted(self._every, tags, "left"), np.searchsorted(self._every, tags, "right")
+            places = [self._owner[start:stop] for start, stop in zip(*ends, strict=True) if start < stop]
+            if not places:
+                continue
+            found = np.bincount(np.concatenate(places), minlength=len(self.sizes))
+            found[found < needed(np.maximum(self.sizes, len(tags)))] = 0
+            best = np.maximum(best, found)
+            place = None if other.label is None else self._labels.get(bytes(other.label))
+            if place is not None:
+                named[place] = found[place]
+        return named, best
 
 
 def _old_tables(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:

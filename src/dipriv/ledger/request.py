@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dipriv._base.table_fingerprint import TableFingerprint
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
 from dipriv.errors import DisclosureError, LedgerError
 
 
@@ -39,9 +39,9 @@ class ReleaseRequest:
     by: str | None = None
     split_key: bytes | None = field(default=None, repr=False)
 
-    def digest_of(self, column: str | None) -> bytes | None:
-        """The digest of the cells of a column, if the table has one of this name."""
-        return next((found.digest for found in self.table.columns if found.name == column), None)
+    def column(self, name: str | None) -> ColumnFingerprint | None:
+        """The fingerprint of a column, if the table has one of this name."""
+        return next((found for found in self.table.columns if found.name == name), None)
 
     def check(self, known: DatasetState) -> None:
         """Raise DisclosureError if rows that were held out would be released, or the other way round."""

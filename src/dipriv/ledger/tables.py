@@ -27,11 +27,12 @@ from sqlalchemy import (
     select,
 )
 
-from dipriv._base.table_fingerprint import SKETCH_SIZE
+from dipriv._base.table_fingerprint import SAMPLE_SIZE, SKETCH_SIZE
 from dipriv.errors import LedgerError
 
-VERSION = 3
-"""Version 1 had no δ; versions 1 and 2 had one fingerprint a table, which depended on options of the release."""
+VERSION = 4
+"""Version 1 had no δ; versions 1 and 2 had one fingerprint a table, which depended on options of the release. Version 3
+had small samples of rows, without counts, and what a keeper affirmed of a table held for its data set."""
 KEY_BYTES = 32
 MAX_VALUE_BYTES = 1 << 24
 """The longest text or blob that SQLite may read from a ledger."""
@@ -76,6 +77,7 @@ CONTENTS = Table(  # see dipriv._base.table_fingerprint
     Column("row_order", LargeBinary, nullable=False),
     Column("is_ordered", Integer, CheckConstraint("is_ordered IN (0, 1)"), nullable=False),
     Column("row_sketch", LargeBinary, nullable=False),
+    Column("repeats", BigInteger, nullable=False, server_default="1"),
     Column("created", Text, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -88,14 +90,25 @@ COLUMNS = Table(
     Column("n_distinct", BigInteger, nullable=False),
     Column("sketch", LargeBinary, nullable=False),
     Column("tags", LargeBinary, nullable=False),
+    Column("label", LargeBinary),
     sqlite_autoincrement=True,
 )
-DISTINCT = Table(  # the keeper affirmed that tables of `dataset` describe other people than those of `other`
+SAMPLES = Table(  # of the rows of a table, hashed in several ways
+    "dipriv_samples",
+    _ALL,
+    Column("id", Integer, primary_key=True),
+    Column("content", ForeignKey(CONTENTS.c.id), nullable=False, index=True),
+    Column("way", Integer, nullable=False),
+    Column("sample", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+DISTINCT = Table(  # the keeper affirmed that a table of `dataset` describes other people than those of `other`
     "dipriv_distinct",
     _ALL,
     Column("id", Integer, primary_key=True),
     Column("dataset", ForeignKey(DATASETS.c.id), nullable=False),
     Column("other", ForeignKey(DATASETS.c.id), nullable=False),
+    Column("content", LargeBinary),
     Column("created", Text, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -118,9 +131,10 @@ RELEASES = Table(
 ADDED: dict[int, tuple[Column[Any], ...]] = {
     2: (DATASETS.c.delta_budget, RELEASES.c.delta),
     3: (RELEASES.c.unit_digest,),
+    4: (CONTENTS.c.repeats, COLUMNS.c.label, DISTINCT.c.content),
 }
 """The columns that each version after the first added."""
-ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT)}
+ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT), 4: (SAMPLES,)}
 """The tables that each version after the first added."""
 
 
@@ -132,7 +146,9 @@ _TEXT = "typeof({0}) = 'text'"
 _BLOB = "typeof({0}) = 'blob'"
 _DIGEST = f"{_BLOB} AND length({{0}}) = 16"
 _SKETCH = f"{_BLOB} AND length({{0}}) <= {8 * SKETCH_SIZE} AND length({{0}}) % 8 = 0"
+_SAMPLE = f"{_BLOB} AND length({{0}}) <= {8 * (SAMPLE_SIZE + 1)} AND length({{0}}) % 8 = 0"
 _KNOWN = f"{_COUNT} AND {{0}} IN (SELECT id FROM {DATASETS.name})"  # noqa: S608
+_KNOWN_CONTENT = f"{_COUNT} AND {{0}} IN (SELECT id FROM {CONTENTS.name})"  # noqa: S608
 _RULES = {  # a SQL condition for each column; a null is allowed where the column is nullable
     LEDGER: {"id": _COUNT, "fingerprint_key": _KEY, "created": _TEXT},
     DATASETS: {
@@ -154,17 +170,20 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "row_order": _DIGEST,
         "is_ordered": f"{_COUNT} AND {{0}} <= 1",
         "row_sketch": _SKETCH,
+        "repeats": f"{_COUNT} AND {{0}} > 0",
         "created": _TEXT,
     },
     COLUMNS: {
         "id": _COUNT,
-        "content": f"{_COUNT} AND {{0}} IN (SELECT id FROM {CONTENTS.name})",  # noqa: S608
+        "content": _KNOWN_CONTENT,
         "digest": _DIGEST,
         "n_distinct": _COUNT,
-        "sketch": _SKETCH,
+        "sketch": _SAMPLE,
         "tags": _SKETCH,
+        "label": _DIGEST,
     },
-    DISTINCT: {"id": _COUNT, "dataset": _KNOWN, "other": _KNOWN, "created": _TEXT},
+    SAMPLES: {"id": _COUNT, "content": _KNOWN_CONTENT, "way": _COUNT, "sample": _SAMPLE},
+    DISTINCT: {"id": _COUNT, "dataset": _KNOWN, "other": _KNOWN, "content": _DIGEST, "created": _TEXT},
     RELEASES: {
         "number": _COUNT,
         "dataset": _KNOWN,

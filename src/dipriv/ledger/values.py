@@ -73,6 +73,8 @@ class Dataset:
     def __str__(self) -> str:
         of = f"{self.left:g} of {self.budget:g} left" + (", the default budget" if self.budget_is_default else "")
         delta = f"{in_full(self.delta_left)} of {in_full(self.delta_budget)} left"
+        if self.spent > self.budget or self.delta_spent > self.delta_budget:
+            delta += "; more is spent than the budget allows, and nothing more can be released"
         return f"ε spent {self.spent:g}, {of}; δ spent {in_full(self.delta_spent)}, {delta}"
 
 
@@ -127,8 +129,9 @@ def overspent_delta(dataset: Dataset, delta: float, option: str = "") -> BudgetE
     return BudgetError(
         f"the release asks for δ = {in_full(delta)}, but only {in_full(dataset.delta_left)} is left of the budget "
         f"δ = {in_full(dataset.delta_budget)} of data set {dataset.name!r}.",
-        "Ask for less (delta=...), for pure differential privacy (delta=0), or raise the budget, if those whom it "
-        f"protects agree: dipriv ledger budget {quote(dataset.name)} EPSILON --delta DELTA{option}.",
+        ("Ask for less (delta=...), for pure differential privacy (delta=0), or raise" if delta else "Raise")
+        + " the budget, if those whom it protects agree: dipriv ledger budget "
+        f"{quote(dataset.name)} EPSILON --delta DELTA{option}.",
     )
 
 

@@ -7,9 +7,14 @@ that share columns or rows are recognized by them:
 * a column is the sum of its cells' hashes, in two words modulo 2^64 each: a hash of the multiset of cells;
 * a table is the sum of its rows' hashes; names and order of columns do not matter;
 * the order of rows is the polynomial Σ f_i r^i of the rows' hashes f_i, in the same words, for a secret odd r;
-* sketches are samples of distinct rows and cells: those with the smallest hashes. A cell of the final sketch was in
-  it from its first occurrence on, so that the number of its occurrences is exact; tags are hashes of sampled cells or
-  rows and of these numbers.
+* samples of distinct rows and cells are those with the smallest hashes, with the exact numbers of their occurrences
+  (`dipriv.sources._samples`); tags are hashes of sampled cells or rows and of these numbers.
+
+Rows are sampled in eight ways. In the sum of a row's hashes, `yes` in one column and `no` in another are the same as
+the other way round: questionnaires have few different sums. So the hashes are also multiplied by numbers that depend on
+the names of their columns. Names put each column into one of three groups, too, and such products are summed over each
+group, each two groups and all columns: some rows of a table that lost a column or two are recognized by the groups that
+are whole. The sum without names recognizes rows under new names.
 
 Sums of parts add up, so that workers can fingerprint theirs. Without the key a fingerprint says nothing about the
 table: a plain hash of a small table could be found by trying all tables.
@@ -29,14 +34,32 @@ from numpy.typing import NDArray
 
 from dipriv._base.jit import jit
 from dipriv._base.parallel import in_parallel
-from dipriv._base.table_fingerprint import SKETCH_SIZE, TELLING, ColumnFingerprint, TableFingerprint, chances
+from dipriv._base.table_fingerprint import (
+    SAMPLE_SIZE,
+    SKETCH_SIZE,
+    TELLING,
+    ColumnFingerprint,
+    TableFingerprint,
+    equal_tags,
+    packed_sample,
+)
 from dipriv.errors import InputError
-from dipriv.sources._cells import Hashes, Words, cell_hashes, row_hashes
+from dipriv.sources._cells import ROW, Hashes, Words, cell_hashes, row_hashes, word_hashes
+from dipriv.sources._samples import LAST, Counted, Sample
 from dipriv.sources.protocol import FingerprintRequest
 
 _KEY_BYTES = range(16, 65)
 _SLICE_ROWS = 1 << 15
-_LAST = np.uint64(2**64 - 1)
+_COLUMN_WORDS = 1 << 15
+"""The size of all samples of columns together, unless that is less than `SKETCH_SIZE` for each."""
+_DISTINCT = 1 / 16
+"""The least number of distinct values, for each row, of a column whose values are sampled."""
+_SENT_ROWS = 1 << 9
+"""How many rows of a sample a worker sends: those of 32 workers and more make a whole sample."""
+_GROUPS = 3
+_ALL_GROUPS = (1 << _GROUPS) - 1
+_WAYS = range(_ALL_GROUPS + 1)
+"""Of hashing a row: 0 is without names; the bits of the others are the groups of columns that are summed."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +80,11 @@ class _Keys:
         odd = [int(word) // 8 * 8 + 3 for word in words[4:6]]  # 3 modulo 8: its powers repeat after 2^62 rows
         return cls(words[:2], words[2:4], words[6:], (odd[0], odd[1]), hmac.digest(key, b"digest", "sha256"))
 
+    def label(self, name: str) -> bytes:
+        """16 bytes for the name of a column, in upper or lower case."""
+        plain = name.strip().casefold().encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(plain, key=self.digest, digest_size=16, person=b"name").digest()
+
 
 class Fingerprint:
     """The fingerprint of a table that comes in batches.
@@ -75,10 +103,12 @@ class Fingerprint:
 
     def __init__(self, key: bytes, names: Sequence[str]) -> None:
         self._keys, self.names, self.rows = _Keys.of(key), tuple(names), 0
+        self._labels = [self._keys.label(name) for name in self.names]
         self._columns = np.zeros((len(self.names), 2), np.uint64)
         self._table, self._order = np.zeros(2, np.uint64), np.zeros(2, np.uint64)
-        self._sketches = np.full((len(self.names) + 1, SKETCH_SIZE), _LAST)  # the last is of the rows
-        self._counts = np.zeros(self._sketches.shape, np.uint64)
+        share = max(SKETCH_SIZE, _COLUMN_WORDS // max(1, len(self.names)))
+        self._column_samples = [Sample(min(SAMPLE_SIZE, 1 << share.bit_length() - 1)) for _ in self.names]
+        self._row_samples = [Sample(SAMPLE_SIZE // (1 if way in (0, _ALL_GROUPS) else 4)) for way in _WAYS]
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the next rows."""
@@ -92,18 +122,26 @@ class Fingerprint:
 
     def _update(self, some: pa.RecordBatch) -> None:
         sums = Hashes(*(np.zeros(some.num_rows, np.uint64) for _ in range(2)))
+        groups = np.zeros((_GROUPS, some.num_rows), np.uint64)
 
         def of_column(place: int) -> Hashes:
             found = cell_hashes(some.column(place), self._keys.cells)
-            _keep_smallest(found.high, self._sketches[place], self._counts[place])
+            self._column_samples[place].add(found.high)
             return found
 
         for place, found in enumerate(in_parallel(of_column, range(len(self.names)))):
             self._columns[place] += _sums(found)
             for lane in range(2):
                 np.add(sums[lane], found[lane], out=sums[lane])
+            multiplier, group = _multiplier_and_group(self._labels[place])
+            _add_product(found.high, multiplier, groups[group])
         rows = row_hashes(sums, self._keys.rows)
-        _keep_smallest(rows.high, self._sketches[-1], self._counts[-1])
+
+        def of_way(way: int) -> None:
+            named = groups[[way >> group & 1 == 1 for group in range(_GROUPS)]].sum(axis=0)
+            self._row_samples[way].add(word_hashes(named, ROW + way, self._keys.rows) if way else rows.high)
+
+        in_parallel(of_way, _WAYS)
         self._table += _sums(rows)
         pairs = zip(rows, map(np.uint64, self._keys.multipliers), strict=True)
         self._order += self._shift() * np.array([_polynomial(*pair) for pair in pairs], np.uint64)
@@ -114,27 +152,35 @@ class Fingerprint:
         self._columns += later._columns
         self._table += later._table
         self._order += self._shift() * later._order
-        for place, own in enumerate(self._sketches):
-            _merge(later._sketches[place], later._counts[place], own, self._counts[place])
+        for own, other in zip(self._samples(), later._samples(), strict=True):
+            own.merge(other.counted())
         self.rows += later.rows
+
+    def _samples(self) -> list[Sample]:
+        return [*self._row_samples, *self._column_samples]
 
     def _shift(self) -> Words:
         """r^i for the next row."""
         return np.array([pow(multiplier, self.rows, 1 << 64) for multiplier in self._keys.multipliers], np.uint64)
 
     def to_bytes(self) -> bytes:
-        """The sums so far, to be sent to where they are added up."""
-        parts = (np.array([self.rows]), self._table, self._order, self._columns, self._sketches, self._counts)
-        return b"".join(part.astype("<u8").tobytes() for part in parts)
+        """The sums and the smaller part of the samples so far, to be sent to where they are added up."""
+        parts = [np.array([self.rows], np.uint64), self._table, self._order, self._columns.ravel()]
+        for place, sample in enumerate(self._samples()):
+            found = sample.counted().first(_SENT_ROWS if place < len(_WAYS) else SKETCH_SIZE)
+            parts += [np.array([len(found.hashes), found.end], np.uint64), found.hashes, found.counts]
+        return np.concatenate(parts).astype("<u8").tobytes()
 
     @classmethod
     def from_bytes(cls, key: bytes, names: Sequence[str], data: bytes) -> Fingerprint:
         """The fingerprint that `to_bytes` was called on."""
         found, words = cls(key, names), np.frombuffer(data, dtype="<u8").astype(np.uint64)
-        ends = np.cumsum([1, 2, 2, found._columns.size, found._sketches.size])
-        rows, table, order, columns, sketches, counts = np.split(words, ends)
-        found.rows, found._table, found._order, found._columns = int(rows[0]), table, order, columns.reshape(-1, 2)
-        found._sketches, found._counts = sketches.reshape(-1, SKETCH_SIZE), counts.reshape(-1, SKETCH_SIZE)
+        rows, found._table, found._order, columns, words = np.split(words, np.cumsum([1, 2, 2, found._columns.size]))
+        found.rows, found._columns = int(rows[0]), columns.reshape(-1, 2)
+        for sample in found._samples():
+            size = int(words[0])
+            head, hashes, counts, words = np.split(words, np.cumsum([2, size, size]))
+            sample.merge(Counted(hashes, counts, head[1]))
         return found
 
     def order(self) -> bytes:
@@ -150,34 +196,45 @@ class Fingerprint:
         """The fingerprint of all rows so far."""
         if not self.rows:
             raise InputError("the table has no rows.", "Give a table with at least one row.")
-        sampled = [sketch < _LAST for sketch in self._sketches[:-1]]
-        labels = [sketch[some] for sketch, some in zip(self._sketches, sampled, strict=False)]
-        counts = [count[some].astype(np.int64) for count, some in zip(self._counts, sampled, strict=False)]
+        rows, columns = ([each.counted() for each in some] for some in (self._row_samples, self._column_samples))
+        repeats = 1
+        if len(rows[_ALL_GROUPS].hashes) >= TELLING:  # fewer counts have a common divisor by chance
+            repeats = int(np.gcd.reduce(np.concatenate([each.counts for each in (rows[_ALL_GROUPS], *columns)])))
+        few = [each.first(SKETCH_SIZE) for each in columns]
+        labels, counts = [each.hashes for each in few], [each.counts.astype(np.int64) // repeats for each in few]
+        expected = equal_tags(counts, labels, self.rows // repeats)
         tags = map(self._tags, labels, counts)
-        bounds = chances(counts, labels, self.rows)
-        columns = tuple(map(self._column, self._columns, labels, tags, bounds, self.names))
-        order, content = self.order(), self.content()
-        return TableFingerprint(self.rows, content, order, is_ordered, columns, self._row_sketch(), prefixes)
+        return TableFingerprint(
+            self.rows,
+            self.content(),
+            self.order(),
+            is_ordered,
+            tuple(map(self._column, range(len(self.names)), columns, tags, expected)),
+            self._row_sketch(rows[0].first(SKETCH_SIZE), repeats),
+            prefixes,
+            tuple(map(_packed, rows)),
+            repeats,
+        )
 
-    def _row_sketch(self) -> bytes:
+    def _row_sketch(self, rows: Counted, repeats: int) -> bytes:
         """A sample of distinct rows with their counts: half of each word has the row's hash, the other half its tag.
 
         Rows of few columns or labels are met in unrelated tables, too, but not equally often.
         """
-        rows, half = self._sketches[-1], np.uint64(32)
-        tags = row_hashes(Hashes(rows, self._counts[-1]), self._keys.tags).high
-        return np.sort(((rows >> half << half) | (tags >> half))[rows < _LAST]).astype("<u8").tobytes()
+        half = np.uint64(32)
+        tags = row_hashes(Hashes(rows.hashes, rows.counts // np.uint64(repeats)), self._keys.tags).high
+        return np.sort((rows.hashes >> half << half) | (tags >> half)).astype("<u8").tobytes()
 
     def _tags(self, labels: Words, counts: NDArray[np.int64]) -> bytes:
         tags = row_hashes(Hashes(labels, counts.astype(np.uint64)), self._keys.tags).high
         return np.unique(tags).astype("<u8").tobytes()
 
-    def _column(self, sums: Words, sketch: Words, tags: bytes, chance: float, name: str) -> ColumnFingerprint:
-        size = len(sketch)
-        n_distinct = size if size < SKETCH_SIZE else min(self.rows, round((size - 1) * 2.0**64 / float(sketch[-1])))
-        mostly_distinct = n_distinct >= max(TELLING, self.rows / 2)
-        values = _packed(sketch) if mostly_distinct else b""
-        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, values, tags, chance, name)
+    def _column(self, place: int, found: Counted, tags: bytes, expected: tuple[float, float]) -> ColumnFingerprint:
+        size, end = len(found.hashes), float(found.end)
+        n_distinct = size if found.end == LAST else min(self.rows, round((size - 1) * 2.0**64 / end))
+        values = _packed(found) if n_distinct >= max(TELLING, self.rows * _DISTINCT) else b""
+        sums, label, name = self._columns[place], self._labels[place], self.names[place]
+        return ColumnFingerprint(sums.astype("<u8").tobytes(), n_distinct, values, tags, expected, label, name)
 
 
 def fingerprint_of(batch: pa.RecordBatch, key: bytes) -> Fingerprint:
@@ -210,8 +267,13 @@ class PrefixFingerprints:
         return self._fingerprint.result(frozenset(self._met))
 
 
-def _packed(sketch: Words) -> bytes:
-    return sketch[sketch < _LAST].astype("<u8").tobytes()
+def _multiplier_and_group(label: bytes) -> tuple[np.uint64, int]:
+    """What the label of a column's name makes of it: a secret odd number, and its group."""
+    return np.uint64(int.from_bytes(label[:8], "little") | 1), int.from_bytes(label[8:], "little") % _GROUPS
+
+
+def _packed(sample: Counted) -> bytes:
+    return packed_sample(sample.hashes, sample.counts, int(sample.end))
 
 
 def _sums(hashes: Hashes) -> Words:
@@ -228,38 +290,6 @@ def _polynomial(values: Words, multiplier: np.uint64) -> np.uint64:
 
 
 @jit
-def _add(found: np.uint64, times: np.uint64, sketch: Words, counts: Words) -> None:
-    """Count a hash that is among the smallest distinct ones; put it into the sorted sketch if it is new."""
-    if found > sketch[-1] or found == _LAST:
-        return
-    place = np.searchsorted(sketch, found)
-    if sketch[place] != found:
-        for later in range(len(sketch) - 1, place, -1):
-            sketch[later], counts[later] = sketch[later - 1], counts[later - 1]
-        sketch[place], counts[place] = found, np.uint64(0)
-    counts[place] += times
-
-
-@jit
-def _keep_smallest(hashes: Words, sketch: Words, counts: Words) -> None:
-    """Count those of the hashes that are among the smallest distinct ones, and put them into a sorted sketch."""
-    met = np.full(256, _LAST)  # the last one of each ending, and how often it came since: repeated values are common
-    times = np.zeros(256, np.uint64)
-    for i in range(len(hashes)):
-        found = hashes[i]
-        if found > sketch[-1]:
-            continue
-        slot = found & np.uint64(255)
-        if met[slot] != found:
-            _add(met[slot], times[slot], sketch, counts)
-            met[slot], times[slot] = found, np.uint64(0)
-            _add(found, np.uint64(0), sketch, counts)
-        times[slot] += np.uint64(1)
-    _merge(met, times, sketch, counts)
-
-
-@jit
-def _merge(hashes: Words, times: Words, sketch: Words, counts: Words) -> None:
-    """Add the numbers of occurrences of distinct hashes."""
-    for i in range(len(hashes)):
-        _add(hashes[i], times[i], sketch, counts)
+def _add_product(values: Words, multiplier: np.uint64, sums: Words) -> None:
+    for i in range(len(values)):
+        sums[i] += values[i] * multiplier

@@ -199,7 +199,7 @@ CHANGED: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "a column in other rows": (lambda: shuffled("pay"), "11 of the 11 columns"),
     "columns less and rows more": (
         lambda: pd.concat([PEOPLE, PEOPLE.iloc[:40].assign(id=range(40))]).drop(columns=["age", "zip"]),
-        "most of the values",
+        "of data set 'people'",  # values of a column, or rows of some columns
     ),
 }
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dipriv
+from dipriv._base.table_fingerprint import Shared
 from dipriv.auditing import recognition
 from dipriv.auditing.recognition import audit_recognition, evasions
 from dipriv.auditing.results import Audit, Check
@@ -69,6 +70,14 @@ def test_fingerprints_that_depend_on_options_are_caught(monkeypatch: pytest.Monk
     unnoticed = {check.what for check in found if not check.passed}
     assert unnoticed >= {f"a ledger recognizes the option {name}" for name in ("keep", "unit", "drop", "columns")}
     assert all("the option" in what for what in unnoticed)
+
+
+def test_a_ledger_that_samples_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug: the rows and values that two tables share are not compared."""
+    monkeypatch.setattr("dipriv.ledger.recognition.shared", lambda *_: Shared(0, 0.0, 1.0))
+    monkeypatch.setattr("dipriv.ledger.recognition.overlap", lambda *_: 0.0)
+    unnoticed = {check.what for check in audit_recognition(PEOPLE) if not check.passed}
+    assert unnoticed == {"a ledger recognizes half of the rows", "a ledger recognizes a tenth of the rows"}
 
 
 def test_a_ledger_that_takes_every_table_for_the_same_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import update
 
 import dipriv
-from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, packed_sample
 from dipriv.errors import BudgetError
 from dipriv.guarantee import PrivacyUnit, ReferenceFacts, ReferenceSource, Unprotected, UnprotectedKind
 from dipriv.guarantee.wording import unit_name
 from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
+from dipriv.ledger.tables import COLUMNS
 from tests.unit.ledger.contents import content, digest
 from tests.unit.refusal import refused
 
@@ -27,24 +29,28 @@ def sketch(first: int, last: int) -> bytes:
     return (10 * np.arange(first, last, dtype="<u8"))[:256].tobytes()
 
 
-def every_third(first: int, last: int) -> bytes:
-    """Of a set that has a third of these numbers, and others between them."""
-    return np.array([10 * i + 5 * (i % 3 > 0) for i in range(first, last)], dtype="<u8").tobytes()
+def sample(first: int, last: int, times: int = 1, step: int = 1) -> bytes:
+    """Of every `step`-th of these numbers, each of which occurs as often as `times` says, and others between them."""
+    numbers = np.arange(first, last)
+    hashes = (np.where(numbers % step == 0, 2 * numbers, 2 * numbers + 1) << 20).astype(np.uint64)
+    return packed_sample(hashes, np.full(len(hashes), times, np.uint64), 2**64 - 1)
 
 
 def column(word: str, n_distinct: int = 500, values: bytes = b"", tags: bytes = b"") -> ColumnFingerprint:
-    return ColumnFingerprint(digest(word.encode()), n_distinct, values, tags, chance=0.02)
+    label = digest(b"name of " + word.encode())
+    return ColumnFingerprint(digest(word.encode()), n_distinct, values, tags, (0.02, 0.02), label)
 
 
 PEOPLE = replace(
     content(b"people", ROWS),
     columns=(
-        column("id", ROWS, sketch(0, 256)),
+        column("id", ROWS, sample(0, 256)),
         column("age", 70, tags=sketch(1000, 1070)),
         column("sex", 2, tags=sketch(0, 2)),
         column("pay"),
     ),
     row_sketch=sketch(5000, 5256),
+    samples=(sample(5000, 6000), sample(7000, 8000)),
 )
 OTHERS = replace(
     content(b"others", ROWS), columns=(column("sex", 2), column("home", 20)), row_sketch=sketch(9000, 9256)
@@ -63,7 +69,8 @@ def look(ledger: Ledger, table: TableFingerprint, name: str | None = None, **opt
 
 
 def changed(word: str, **facts: Any) -> TableFingerprint:
-    return replace(PEOPLE, content=digest(word.encode()), order=digest(b"o" + word.encode()), **facts)
+    names = {"content": digest(word.encode()), "order": digest(b"o" + word.encode()), "samples": ()}
+    return replace(PEOPLE, **(names | facts))
 
 
 def alike(ages: int, sexes: int, more: int = 0) -> tuple[ColumnFingerprint, ...]:
@@ -73,13 +80,31 @@ def alike(ages: int, sexes: int, more: int = 0) -> tuple[ColumnFingerprint, ...]
     return (*(column(f"{tags!r}", 70, tags=tags) for tags in ages_and_sexes), *others)
 
 
+def expected(*columns: ColumnFingerprint) -> tuple[ColumnFingerprint, ...]:
+    """Columns half of whose tags are expected in unrelated tables."""
+    return tuple(replace(each, equal_tags=(len(each.tags) / 16,) * 2) for each in columns)
+
+
 RESEMBLING = {
     "sorted": (replace(PEOPLE, order=bytes(16)), "has the rows of data set 'people' in another order"),
     "renamed": (changed("renamed", row_sketch=b""), "has 4 of the 4 columns of data set 'people'"),
     "a column less": (changed("narrow", columns=PEOPLE.columns[1:], row_sketch=b""), "has 3 of the 4 columns"),
     "one column": (changed("age", columns=PEOPLE.columns[1:2], row_sketch=b""), "has 1 of the 4 columns"),
-    "rows more": (changed("long", columns=(), row_sketch=sketch(5000, 5256)), "about 100% of the smaller of the two"),
+    "equal rows": (changed("long", columns=(), row_sketch=sketch(5000, 5256)), "equally often, about 100% of the"),
     "half of the rows": (changed("half", columns=(), row_sketch=sketch(5128, 5240)), "rows of data set 'people'"),
+    "few rows": (changed("few", rows=12, columns=(), row_sketch=b"", samples=(sample(5100, 5112),)), "about 100%"),
+    "rows with names": (
+        changed("named", rows=12, columns=(), row_sketch=b"", samples=(b"", sample(7100, 7112))),
+        "has rows of data set 'people', about 100% of the smaller of the two",
+    ),
+    "repeated rows": (
+        changed("twice", rows=2 * ROWS, columns=(), row_sketch=b"", samples=(sample(5000, 6000, times=2),)),
+        "has rows of data set 'people', about 100% of the smaller of the two",
+    ),
+    "a third of other rows": (
+        changed("mixed", columns=(), row_sketch=b"", samples=(sample(5000, 6000, step=3),)),
+        "has rows of data set 'people', about 33% of the smaller of the two",
+    ),
     "all columns of few values": (
         changed("few", columns=(column("sex", 2),), row_sketch=b""),
         "has 1 of the 4 columns",
@@ -87,8 +112,8 @@ RESEMBLING = {
     "counts": (changed("counts", rows=ROWS - 1, columns=alike(1035, 1), row_sketch=b""), "has 2 columns with mostly"),
     "counts of 5% fewer rows": (changed("95%", rows=950, columns=alike(1000, 0), row_sketch=b""), "2 columns with"),
     "other rows and columns": (
-        changed("both", columns=(column("more", 900, sketch(100, 356)),), row_sketch=b""),
-        "has a column with most of the values of one of data set 'people'",
+        changed("both", columns=(column("more", 900, sample(100, 356)),), row_sketch=b""),
+        "has a column with many values of one of data set 'people'",
     ),
 }
 
@@ -112,20 +137,22 @@ def test_a_table_that_resembles_a_data_set_is_asked_about(table: TableFingerprin
         changed("few", columns=(column("sex", 2), column("home", 20)), row_sketch=b""),  # a column that says nothing
         changed("34 of 70", rows=ROWS - 1, columns=alike(1036, 1), row_sketch=b""),
         changed("one of two", rows=ROWS - 1, columns=alike(1000, 2), row_sketch=b""),
-        changed("two of 22", rows=ROWS - 1, columns=alike(1000, 0, more=20), row_sketch=b""),  # may be chance
+        changed("two", rows=ROWS - 1, columns=expected(*alike(1035, 1)), row_sketch=b""),  # may be chance
         changed("longer", rows=ROWS + 60, columns=alike(1000, 0), row_sketch=b""),
         changed("nine", columns=(), row_sketch=sketch(5000, 5009)),  # nor do so few rows
-        changed("third", columns=(), row_sketch=every_third(5000, 5256)),
+        changed("fifth", columns=(), row_sketch=b"", samples=(sample(5000, 6000, step=5),)),
+        changed("other way", columns=(), row_sketch=b"", samples=(sample(7000, 8000), sample(5000, 6000))),
     ],
     ids=[
         "nothing",
         "a common column",
         "too few tags",
         "one column's tags",
-        "two of many columns",
+        "two columns of the same distribution",
         "more rows",
         "few rows",
-        "a third of the rows",
+        "a fifth of the rows",
+        "rows hashed otherwise",
     ],
 )
 def test_what_resembles_no_data_set_is_new(table: TableFingerprint, ledger: Ledger) -> None:
@@ -138,11 +165,12 @@ def test_the_keeper_may_affirm_that_it_describes_other_people(table: TableFinger
     assert look(ledger, table, "again", is_new=True) == DatasetState("again")
     ledger.reserve(ReleaseRequest("again", table, is_new=True), 0.1, PROMISE)
     assert look(ledger, table).name == "again"
-    grown = replace(table, content=digest(b"grown"), order=digest(b"grown"))
-    assert look(ledger, grown, "again").name == "again"  # it was affirmed once
-    if table.columns or table.row_sketch != PEOPLE.row_sketch:
-        refused(BudgetError, "data set ", call=lambda: look(ledger, grown))  # whose it is
-    refused(BudgetError, "data set ", call=lambda: look(ledger, grown, "third"))
+    again = replace(table, order=digest(b"sorted"))
+    assert look(ledger, again, "again").name == "again"  # this table was affirmed, in any order
+    for name in ("again", "third", None):  # another one was not
+        grown = replace(table, content=digest(b"grown"), order=digest(b"grown"))
+        refused(BudgetError, "data set ", call=partial(look, ledger, grown, name))
+    assert look(ledger, grown, "again", is_new=True).name == "again"
     assert {found.name: found.releases for found in ledger.datasets()} == {"again": 1, "people": 1}
 
 
@@ -199,6 +227,30 @@ def test_rows_held_out_under_an_older_version_must_come_unchanged_once(ledger: L
     assert ledger.dataset("visits").releases == 2
 
 
+def test_a_ledger_of_version_3_keeps_what_it_knows(ledger: Ledger, url: str) -> None:
+    """Sketches of values become samples without counts; a table that is released again gets its own samples."""
+    hashes = np.arange(0, 512, 2, dtype="<u8") << np.uint64(20)
+    statements = [
+        "DROP TABLE dipriv_samples",
+        "ALTER TABLE dipriv_contents DROP COLUMN repeats",
+        "ALTER TABLE dipriv_columns DROP COLUMN label",
+        "ALTER TABLE dipriv_distinct DROP COLUMN content",
+        "UPDATE dipriv_ledger SET version = 3",
+    ]
+    with ledger._database.writing() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+        connection.execute(update(COLUMNS).where(COLUMNS.c.n_distinct == ROWS).values(sketch=hashes.tobytes()))
+    with Ledger.open(url) as again:
+        assert look(again, PEOPLE).name == "people"
+        narrow = changed("narrow", columns=(column("ids", 900, sample(0, 400)),), row_sketch=b"")
+        refused(BudgetError, "many values of one of data set 'people'", call=lambda: look(again, narrow))
+        part = changed("part", columns=(), row_sketch=b"", samples=PEOPLE.samples)
+        assert look(again, part).name == "file"
+        again.reserve(ReleaseRequest("people", PEOPLE), 0.1, PROMISE)
+        refused(BudgetError, "has rows of data set 'people'", call=lambda: look(again, part))
+
+
 PERSON, HOUSE = PrivacyUnit.rows_of("person", 3), PrivacyUnit.rows_of("house", 3)
 
 
@@ -217,19 +269,27 @@ def test_units_do_not_mix(ledger: Ledger) -> None:
 
 def test_a_unit_is_known_by_its_cells_and_not_only_by_its_name(ledger: Ledger) -> None:
     """Else two columns could change their names, and ε of other persons be added up, or other rows be held out."""
-    cells = column("cells of person"), column("cells of house")
+    cells = (
+        column("person", values=sample(20_000, 20_300)),
+        column("house", values=sample(2000, 2300)),
+    )
     person = replace(PROMISE, unit=PERSON)
 
     def reserve(word: bytes, *names: str, columns: Any = cells) -> None:
-        named = tuple(replace(one, name=name) for one, name in zip(columns, names, strict=True))
+        pairs = zip(columns, names, strict=True)
+        named = tuple(replace(one, name=name, label=digest(name.encode())) for one, name in pairs)
         ledger.reserve(ReleaseRequest("visits", replace(content(word), columns=named)), 0.1, person)
 
     reserve(b"visits", "person", "house")
     reserve(b"visits", "person", "home")
     words = "'visits'", "another name in this table", "do not add up", "names that they had"
-    refused(BudgetError, *words, call=lambda: reserve(b"visits", "house", "person"))
+    fewer = column("some persons", values=sample(20_000, 20_290)), column("some houses", values=sample(2000, 2290))
+    for columns in (cells, fewer):
+        refused(BudgetError, *words, call=partial(reserve, b"visits", "house", "person", columns=columns))
+        refused(BudgetError, *words, call=partial(reserve, b"visits", "person", columns=columns[1:]))  # dropped
+    reserve(b"fewer visits", "person", "house", columns=fewer)
     reserve(b"more visits", "person", "house", columns=(column("more persons"), column("more houses")))
-    assert ledger.dataset("visits").releases == 3
+    assert ledger.dataset("visits").releases == 4
 
 
 def test_no_power_is_stated_where_nothing_bounds_it(ledger: Ledger) -> None:
