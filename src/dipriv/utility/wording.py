@@ -59,7 +59,7 @@ def advice(one: Advice) -> str:
         AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names}, if they are public: none is merged then.",
         AdviceKind.DECLARE_RANGE: f"Declare levels or bounds of {names}, if they are public.",
         AdviceKind.PAIRS: "Name a target, or pairs, if you study how columns depend on each other.",
-        AdviceKind.HOLDOUT: "Use a hold-out (holdout=0.25) if single rows matter: it keeps more of each.",
+        AdviceKind.HOLDOUT: "Use a hold-out of 0.25 if single rows matter: it keeps more of each.",
         AdviceKind.COMPARE: "Compare the release with the private table in a report before you publish it.",
     }[one.kind]
 
