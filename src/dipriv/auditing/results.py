@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from dipriv._base.decimals import in_full, in_short
 from dipriv.auditing.intervals import Estimate, Rate
-from dipriv.guarantee.wording import privacy_loss
+from dipriv.guarantee.wording import PRIVATE, privacy_loss
 
 FORMAT = 4
 """Version of `Audit.to_dict`: raised when a field changes its name or its meaning."""
@@ -293,7 +293,8 @@ class Audit:
             f"Promised: {privacy_loss(self.claimed, self.delta)} to {self.protects}. {self.rows:,} rows were audited."
         )
         lines = _aligned([("", "found", "promised"), *self._summary()])
-        return "\n".join([self.conclusion, "", claim, "", *lines, *(["", *self.remarks] if self.remarks else [])])
+        remarks = ["", *self.remarks] if self.remarks else []
+        return "\n".join([self.conclusion, "", claim, "", *lines, *remarks, "", PRIVATE])
 
     def _repr_html_(self) -> str:
         from dipriv._base.html import document, folded, lines, paragraph, table
@@ -305,7 +306,7 @@ class Audit:
             paragraph(first, strong=True),
             *map(paragraph, [*more, claim]),
             table(("", "found", "promised"), list(self._summary())),
-            *map(paragraph, self.remarks),
+            *map(paragraph, [*self.remarks, PRIVATE]),
             folded("Guarantee", lines(self.guarantee)),
         )
 

@@ -26,7 +26,6 @@ from dipriv.cli.terminal import (
 if TYPE_CHECKING:
     from dipriv.auditing import AttackResult, Audit, Bound, Exact
 
-PRIVATE = "Contains statistics of the private data; do not publish."
 MAX_WIDTH = 10_000
 """Of a table that is written to a file or a pipe, in characters."""
 
@@ -121,6 +120,8 @@ def audit(
         for what, path in (("Results", output), ("Report", report)):
             if path is not None:
                 say(f"{what}: {path}")
+        from dipriv.guarantee.wording import PRIVATE
+
         say(f"\n{PRIVATE}")
     if not found.passed:
         if as_json:

@@ -65,7 +65,8 @@ def privatize(
         str | None, typer.Option(help="Column of interest: its dependence on others is kept best.")
     ] = None,
     reference_share: Annotated[
-        float | None, typer.Option(help="Part of ε for the private reference [default: p/(p+1) for p columns].")
+        float | None,
+        typer.Option(help="Part of ε for the private reference [default: the least that a good reference needs]."),
     ] = None,
     labels: Annotated[
         Labels | None,

@@ -26,6 +26,8 @@ COMPUTATIONAL = "no attacker can distinguish AES-256 keystream, which the noise 
 SYNTHETIC = 0.1
 """Rows whose values have a smaller correlation with the true ones say next to nothing about a person."""
 SEEDED = "NOT PRIVATE: SEEDED. Anyone who knows the seed can undo the noise; use a seed for experiments only."
+PRIVATE = "Contains statistics of the private data; do not publish."
+"""Of a report or an audit, which look at the private table."""
 
 
 def statement(guarantee: Guarantee) -> str:

@@ -101,10 +101,11 @@ def public_facts(source: RowSource[Any], options: ReleaseOptions, progress: Prog
         columns = rows.columns(names)
         labels, unlisted = labels_of(columns, declared)
         check_labels(unlisted, spec.labels, options.row_delta)
-        if reads_labels and unlisted:
+        read = tuple(column.name for column in unlisted) if reads_labels else ()
+        if read:
             labels |= read_labels(unlisted, rows.countable(rows.select(None, None, None, options.bits())))
         numeric = tuple(column.numeric(labels.get(column.name)) for column in columns)
-        return PublicFacts(rows.n_rows, numeric, declared)
+        return PublicFacts(rows.n_rows, numeric, declared, read)
     finally:
         rows.close()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dipriv._base.html import document, paragraph, table
+from dipriv.guarantee.wording import PRIVATE
 from dipriv.report.facts import Comparison
 from dipriv.report.formats import fixed, text
 from dipriv.report.wording import headline, of_pairs, of_regression, of_rows
 
 MAX_COLUMNS = 20
-WARNING = "Contains statistics of the private data; do not publish."
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -22,7 +22,7 @@ def comparison_html(comparison: Comparison) -> str:
     more = len(comparison.columns) - len(shown)
     said = (of_pairs(comparison), of_rows(comparison), of_regression(comparison))
     return document(
-        paragraph(WARNING, strong=True),
+        paragraph(PRIVATE, strong=True),
         paragraph(headline(comparison)),
         *map(paragraph, filter(None, said)),
         table(("column", "grade", "total variation", "why"), rows),

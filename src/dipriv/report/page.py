@@ -7,14 +7,13 @@ from pathlib import Path
 
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv._base.decimals import in_full
+from dipriv.guarantee.wording import PRIVATE
 from dipriv.report import formats, wording
 from dipriv.report.charts import FEW, MAX_TERMS, SPAN, coefficient_chart, column_charts, heat_maps
 from dipriv.report.extra import needed
 from dipriv.report.facts import GRADES, MAX_DETAILED, MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison
 from dipriv.utility.verdict import GOOD, LOST
 from dipriv.utility.wording import pairs, too_small
-
-WARNING = "Contains statistics of the private data; do not publish."
 
 
 def render(comparison: Comparison) -> str:
@@ -58,7 +57,7 @@ def render(comparison: Comparison) -> str:
         detailed=detailed,
         maps=maps,
         effects=Markup(effects),  # noqa: S704
-        warning=WARNING,
+        warning=PRIVATE,
         fewest=MIN_ROWS_SHOWN,
         most_rows=MAX_ROWS,
         by_reason=wording.by_reason,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dipriv.guarantee.wording import PRIVATE
 from dipriv.report.facts import GRADES, ColumnFacts, Comparison
 from dipriv.report.formats import fixed, text
 from dipriv.utility.verdict import Grade
@@ -84,7 +85,7 @@ def of_regression(comparison: Comparison) -> str:
 
 def summary(comparison: Comparison) -> str:
     """All findings, a line for each."""
-    lines = [headline(comparison)]
+    lines = [PRIVATE, headline(comparison)]
     for grade in GRADES:
         columns = of_grade(comparison, grade)
         if grade is Grade.GOOD:

@@ -71,6 +71,8 @@ class PublicFacts:
     columns: tuple[NumericColumn, ...]
     schema: Schema
     """The declared kinds."""
+    labels_read: tuple[str, ...] = ()
+    """Columns whose labels were read from the rows and are called public."""
 
 
 @dataclass(frozen=True, eq=False)

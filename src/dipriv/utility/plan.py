@@ -71,6 +71,7 @@ class Forecast:
     recommended : the smallest of these ε at which three in four columns are good, none is lost, and pairs are measured
         well; None if there is none.
     changes : what other options would change at the recommended ε, or at the largest.
+    labels_read : columns whose labels were read from the rows and are called public (`labels="public"`).
 
     Examples
     --------
@@ -87,6 +88,7 @@ class Forecast:
     epsilons: tuple[EpsilonForecast, ...]
     recommended: float | None
     changes: tuple[Change, ...] = ()
+    labels_read: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,6 +120,7 @@ class Forecast:
             "delta": self.delta,
             "recommended": self.recommended,
             "recommendation": self.recommendation,
+            "labels_read": list(self.labels_read),
             "epsilons": [_plain(one) for one in self.epsilons],
             "changes": [
                 {
@@ -149,7 +152,7 @@ def plan_release(facts: PublicFacts, settings: Sequence[Setting], delta: float) 
     good = [number for number, one in enumerate(found) if is_good(one)]
     chosen = good[0] if good else len(found) - 1
     changes = tuple(_changes(facts, settings[chosen], found[chosen]))
-    return Forecast(facts.rows, delta, found, found[chosen].epsilon if good else None, changes)
+    return Forecast(facts.rows, delta, found, found[chosen].epsilon if good else None, changes, facts.labels_read)
 
 
 def is_good(found: EpsilonForecast) -> bool:

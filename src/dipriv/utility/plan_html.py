@@ -9,7 +9,7 @@ from dipriv._base.decimals import in_full
 from dipriv._base.html import document, paragraph, table, text
 from dipriv.utility.forecast import ColumnForecast
 from dipriv.utility.plan import Forecast
-from dipriv.utility.plan_wording import error_range, grade, grouped, pairs, percent, rows
+from dipriv.utility.plan_wording import error_range, grade, grouped, labels_read, pairs, percent, rows
 from dipriv.utility.verdict import GOOD, LOST
 
 MAX_DRAWN = 24
@@ -48,7 +48,7 @@ def forecast_html(plan: Forecast) -> str:
         *(paragraph(change.text) for change in plan.changes),
         paragraph(
             f"Computed from public facts alone: {plan.rows:,} rows, names and types of columns, schema and options. "
-            "Ranges are for few and for many labels or values, where nothing declares how many there are."
+            f"{labels_read(plan)}Ranges are for few and for many labels or values, where nothing declares how many."
         ),
     )
 

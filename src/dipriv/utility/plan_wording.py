@@ -64,10 +64,17 @@ def rows(found: EpsilonForecast) -> str:
     return f"{found.fidelity:.2f}"
 
 
+def labels_read(plan: Forecast) -> str:
+    """A sentence on labels that were read from the rows, and a blank; nothing where none were."""
+    if not plan.labels_read:
+        return ""
+    return f"The labels of {_listed(plan.labels_read)} were read from the rows: you call them public. "
+
+
 def recommendation(plan: Forecast) -> str:
     """One recommendation: ε, what it buys, and what would help most."""
     found = plan.chosen
-    said = [_which(plan)]
+    said = [labels_read(plan) + _which(plan)]
     unknown = [column for column in found.columns if not column.public]
     if unknown:
         worst = percent(max(column.most for column in unknown))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +14,7 @@ FORMAT = 1
 """Of `Verdict.to_dict`."""
 GOOD, LOST = 0.05, 0.2
 """A total variation below the first is good; above the second, what is left of a column is not its distribution."""
-MAX_ITEMS, MAX_TEXT = 1 << 16, 1 << 16
+MAX_ITEMS, MAX_TEXT, MAX_NUMBER = 1 << 16, 1 << 16, 1e300
 
 
 class Grade(StrEnum):
@@ -355,7 +354,7 @@ def _count(plain: Any) -> int:
 
 
 def _number(plain: Any) -> float:
-    if isinstance(plain, bool) or not isinstance(plain, int | float) or not math.isfinite(plain):
+    if isinstance(plain, bool) or not isinstance(plain, int | float) or not -MAX_NUMBER < plain < MAX_NUMBER:
         raise _not_ours("has something else where a number belongs")
     return float(plain)
 

@@ -53,7 +53,8 @@ def advice(one: Advice) -> str:
     """
     names, factor = listed(one.columns), f"{one.factor:,g}" if one.factor is not None else ""
     return {
-        AdviceKind.EPSILON: f"About {factor} times as much ε, or as many rows, would make {names} good.",
+        AdviceKind.EPSILON: f"About {factor} times as much ε, or as many rows, would make {names} good (a further "
+        "release of this table adds its ε to this one's).",
         AdviceKind.FEWER_COLUMNS: f"Release fewer columns, or about {factor} times as many rows or as much ε.",
         AdviceKind.DROP: f"Drop {names}.",
         AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names}, if they are public: none is merged then.",

@@ -250,3 +250,17 @@ def test_html_is_escaped_and_has_a_picture() -> None:
     assert "&lt;script&gt;x" in html
     assert html.count("<svg") == 1
     assert picture(plan).count("<circle") == 1 + 2  # the legend, and a dot for each column
+
+
+def test_labels_that_were_read_from_the_rows_are_said_to_be() -> None:
+    """With labels="public" a label more changes the forecast: everything that shows it says where labels come from."""
+    table = pd.DataFrame({"t": ["a", "b", "c", "d"] * 100})
+    said = "The labels of t were read from the rows: you call them public."
+    found = dipriv.plan(table, 1.0, labels="public")
+    assert found.labels_read == ("t",)
+    assert said in str(found)
+    assert said in found._repr_html_()
+    assert found.to_dict()["labels_read"] == ["t"]
+    private = dipriv.plan(table, 1.0)
+    assert not private.labels_read
+    assert said not in str(private) + private._repr_html_()
