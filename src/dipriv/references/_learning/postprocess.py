@@ -17,8 +17,8 @@ from dipriv.references._learning.measurements import NoiseKind, Spread
 EMPTY: dict[NoiseKind, float] = {"laplace": 2.0, "gaussian": 1.0}
 """In units of log-likelihood: what an octave costs that is taken as occupied. Noise alone gains a half or a quarter; it
 extends a run by d octaves with a chance below 0.53^d (Laplace) or 0.71^d (Gaussian)."""
-OUTERMOST, FURTHER = 0.005, 0.1
-"""How often noise may make what octaves on the outside of a run add up to; a tenth of that for each octave further
+OUTERMOST, FURTHER = 0.03, 0.25
+"""How often noise may make what octaves on the outside of a run add up to; a quarter of that for each octave further
 from a clear one, so that the harm to be expected falls."""
 CERTAIN: dict[NoiseKind, float] = {"laplace": 9.0, "gaussian": 5.0}
 """In standard deviations of the noise: what makes an octave clear."""
