@@ -21,6 +21,7 @@ from dipriv.sources.protocol import ReleaseJob
 from dipriv.sources.spark import is_spark_frame
 
 if TYPE_CHECKING:
+    from dipriv.release.bootstrap import BootstrapModel
     from dipriv.release.fitting import FittedMechanism
     from dipriv.sources.holdout import Split
     from dipriv.sources.protocol import RowSelection
@@ -132,6 +133,7 @@ class Release(Generic[Data]):
     _secrets: ReleaseSecrets | None = field(default=None)
     written: Written | None = None
     _receipt: Receipt | None = field(default=None)
+    _model: BootstrapModel | None = field(default=None)
 
     @property
     def receipt(self) -> Receipt:
