@@ -1,4 +1,4 @@
-from . import codecs, kernels, references
+from . import codecs, kernels, references, statistics
 from ._version import __version__ as __version__
 from .auditing.results import Audit
 from .auditing.run import audit
@@ -20,6 +20,7 @@ from .guarantee.guarantee import Guarantee
 from .inspection import Inspection, inspect
 from .ledger.ledger import Ledger
 from .release.estimator import DIP
+from .release.intervals import Interval
 from .release.local import LocalReference, load_local
 from .release.privatize import infer_schema, privatize, privatize_file
 from .release.result import Release
@@ -43,6 +44,7 @@ __all__ = [
     "InputError",
     "Inspection",
     "InternalError",
+    "Interval",
     "Ledger",
     "LedgerError",
     "LocalReference",
@@ -67,4 +69,5 @@ __all__ = [
     "privatize",
     "privatize_file",
     "references",
+    "statistics",
 ]

@@ -266,7 +266,7 @@ class _Regression:
 
     @property
     def names(self: Any) -> tuple[str, ...]:
-        return ("intercept", *(f"{self} on {_name(term)}" for term in self.x))
+        return (f"{self}, intercept", *(f"{self} on {_name(term)}" for term in self.x))
 
     def of(self: Any, table: Any) -> dict[str, float]:
         """The coefficients on a dataframe, by name; NaN where the rows do not determine them.

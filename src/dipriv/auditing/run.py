@@ -32,7 +32,7 @@ from dipriv.auditing.results import Audit, Bound, Check, Exact
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.guarantee.wording import protects
-from dipriv.release.privatize import shown
+from dipriv.release.progress import shown
 from dipriv.sources.holdout import Split
 
 DRAWS_PER_FIT = 1000

@@ -54,6 +54,8 @@ class BootstrapModel:
     """Columns whose labels were found under differential privacy."""
     pairs: tuple[tuple[str, str], ...]
     """The pairs of columns that were measured."""
+    deviations: Mapping[str, float]
+    """The standard deviation of the noise in each count of a column."""
 
     @classmethod
     def of(cls, fitted: FittedMechanism, plan: FitPlan, options: ReleaseOptions, n_released: int) -> BootstrapModel:
@@ -75,6 +77,7 @@ class BootstrapModel:
             options.uses_holdout,
             plan.labels_found,
             tuple(pair.names for pair in measured.pairs),
+            {column.name: column.deviation for column in measured.columns},
         )
 
     @property
@@ -89,15 +92,18 @@ class BootstrapModel:
         v[:, self.order] = self.reference.from_uniform(np.maximum(u, 2.0**-53))
         return decode([column.codec for column in self.columns], v)
 
-    def replicate(self, number: int, seed: int) -> Replicate:
-        """A table of the reference and its release, with random bits of their own."""
+    def replicate(self, number: int, seed: int, known: FittedMechanism | None = None) -> Replicate:
+        """A table of the reference and its release, with random bits of their own; `known` was learned before."""
         bits = source(np.random.SeedSequence((seed, number)))
         drawn = self.draw(self.n_learned, bits.child(Stream.ROWS))
         rows = self.draw(self.n_released, bits.child(Stream.SPLIT)) if self.disjoint else drawn
-        values = DrawnValues(self.n_learned, dict(zip(self.names, drawn, strict=True)), self._labels())
-        fitted = self._learn(values, bits.child(Stream.FIT))
-        given = [values.renumbered(name, cells) for name, cells in zip(self.names, rows, strict=True)]
-        return Replicate(cells_of(self.columns, rows), cells_of(fitted.columns, _released(fitted, given, bits)))
+        fitted = known
+        if fitted is None:
+            values = DrawnValues(self.n_learned, dict(zip(self.names, drawn, strict=True)), self._labels())
+            fitted = self._learn(values, bits.child(Stream.FIT))
+        given = [_renumbered(*columns) for columns in zip(rows, self.columns, fitted.columns, strict=True)]
+        released = _released(fitted, given, bits)
+        return Replicate(cells_of(self.columns, rows), cells_of(fitted.columns, released), fitted)
 
     def _learn(self, values: DrawnValues, bits: Bits) -> FittedMechanism:
         numeric = [
@@ -120,6 +126,7 @@ class Replicate:
 
     drawn: Cells
     released: Cells
+    fitted: FittedMechanism = field(repr=False)
 
 
 def cells_of(columns: Sequence[FittedColumn], cells: Sequence[ColumnValues]) -> Cells:
@@ -149,8 +156,6 @@ class DrawnValues:
     cells: dict[str, ColumnValues] = field(repr=False)
     labels: dict[str, pa.Array] = field(repr=False)
     _found: dict[str, NDArray[np.intp]] = field(repr=False, default_factory=dict)
-    _number: dict[str, NDArray[np.intp]] = field(repr=False, default_factory=dict)
-    """The new number of each label, for columns whose labels were settled."""
 
     def count(self, counter: ValuesCounter) -> list[Counts]:
         return counter(lambda name: self.cells[name])
@@ -172,12 +177,18 @@ class DrawnValues:
             places = np.append(0, self._found[name][positions])
             number = np.zeros(len(self.labels[name]), dtype=np.intp)
             number[places] = np.arange(len(places))
-            self._number[name] = number
             self.labels[name] = self.labels[name].take(pa.array(places))
-            self.cells[name] = self.renumbered(name, self.cells[name])
+            self.cells[name] = _with_numbers(self.cells[name], number)
 
-    def renumbered(self, name: str, cells: ColumnValues) -> ColumnValues:
-        """Drawn cells, with the numbers that learning gave the labels."""
-        if name not in self._number:
-            return cells
-        return ColumnValues(self._number[name][cells.values].astype(cells.values.dtype), cells.missing)
+
+def _renumbered(cells: ColumnValues, before: FittedColumn, after: FittedColumn) -> ColumnValues:
+    """Cells with the numbers that learning gave the labels; labels that were not kept are number 0."""
+    if before.labels is None or after.labels is None or before.labels.equals(after.labels):
+        return cells
+    places = {label: number for number, label in enumerate(after.labels.to_pylist())}
+    number = np.array([places.get(label, 0) for label in before.labels.to_pylist()], dtype=np.intp)
+    return _with_numbers(cells, number)
+
+
+def _with_numbers(cells: ColumnValues, number: NDArray[np.intp]) -> ColumnValues:
+    return ColumnValues(number[cells.values].astype(cells.values.dtype), cells.missing)

@@ -15,13 +15,15 @@ from dipriv._base.arrays import Mask
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee
 from dipriv.release.accounting import Receipt
+from dipriv.release.analysis import Analysable, Analysis
+from dipriv.release.bootstrap import BootstrapModel
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.schema import Schema
+from dipriv.sources import read_table
 from dipriv.sources.protocol import ReleaseJob
 from dipriv.sources.spark import is_spark_frame
 
 if TYPE_CHECKING:
-    from dipriv.release.bootstrap import BootstrapModel
     from dipriv.release.fitting import FittedMechanism
     from dipriv.sources.holdout import Split
     from dipriv.sources.protocol import RowSelection
@@ -107,7 +109,7 @@ class ReleaseSecrets:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Generic[Data]):
+class Release(Analysable, Generic[Data]):
     """A released table and what is guaranteed about it: all of it may be published, but for `secrets`.
 
     A pickle or a copy has no secrets.
@@ -185,6 +187,24 @@ class Release(Generic[Data]):
         """
         return {} if self._secrets is None else expected_fidelity(self._secrets.mechanism)
 
+    @cached_property
+    def _analysis(self) -> Analysis:
+        if self._model is None:
+            raise InputError(
+                "the reference of this release is not private: it has rows that may not be published, and no model "
+                "that intervals could be computed from.",
+                'Release with reference="private", the default.',
+            )
+        return Analysis(self._model, self._rows)
+
+    def _rows(self) -> Any:
+        """The released rows in memory, in the caller's library where there is one."""
+        data: Any = self.data
+        facts = [] if self._model is None else [column.facts for column in self._model.columns]
+        if hasattr(data, "to_table") and self.written is not None and self.written.path is not None:
+            return read_table(self.written.path, facts).native
+        return data.to_table() if hasattr(data, "notify") else read_table(data, facts).native
+
     def write(
         self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False
     ) -> Written:
@@ -211,7 +231,7 @@ class Release(Generic[Data]):
         return write_release(self, path, force=force, format=format, escape_formulas=escape_formulas)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt")}
+        kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt", "_analysis")}
         return kept | {"fidelity": self.fidelity, "_secrets": None, "_receipt": None}
 
     def __repr__(self) -> str:
