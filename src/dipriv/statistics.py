@@ -205,6 +205,24 @@ class Quantile(_OneNumber):
 
 
 @dataclass(frozen=True)
+class ShareBelow(_OneNumber):
+    """The share of the numbers of a column that are not above a value."""
+
+    column: str
+    value: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def values(self, cells: Cells) -> FloatArray:
+        return np.array([Quantile(self.column).level_of(cells, self.value)])
+
+    def __str__(self) -> str:
+        return f"share of {self.column} up to {self.value:g}"
+
+
+@dataclass(frozen=True)
 class GroupMean(_OneNumber):
     """The mean of a term among the rows in which the column `by` has the value `group`."""
 

@@ -84,6 +84,10 @@ class BootstrapModel:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    def column(self, name: str) -> FittedColumn:
+        """A column of the reference."""
+        return self.columns[self.names.index(name)]
+
     def draw(self, n_rows: int, bits: Bits) -> list[ColumnValues]:
         """Rows of the reference, column by column."""
         draws = Draws(bits, 0, n_rows)

@@ -4,13 +4,11 @@ A replicate is a table that is drawn from the reference, learned and released ag
 statistic of the released replicate b and θ_R that of the reference, the errors θ_b - θ_R stand for the error of the
 released statistic: their mean for its bias, their spread for its noise. The interval is
 
-    θ - bias ± √(t² s² (1 + 1/B) + bias²),    t the quantile of Student's distribution with B - 1 degrees of freedom,
+    θ - bias ± √(t² s² (1 + 1/B + 1/3) + bias²),    t the quantile of Student's distribution, B - 1 degrees of freedom.
 
-where the last term says that a bias that was estimated at the reference is not known better than by its own size.
-
-A bootstrap cannot show what the reference does not: what depends on a pair that was not measured gets no interval, and
-where noise may hide rows, beyond the ends of a column or of a rare label, the interval reaches as far as two standard
-deviations of the noise could.
+The last terms are for the bias that is left. The reference is smoother than the truth, so its replicates show less bias
+than the release has: about half a standard error is not seen (docs/usefulness.md measures it), and a bias is not known
+better than by its own size. What the reference cannot show at all is in `release.unseen`, or gets no interval.
 """
 
 from __future__ import annotations
@@ -27,20 +25,19 @@ import numpy as np
 import pyarrow as pa
 
 from dipriv._base.arrays import FloatArray
-from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._base.parallel import threads
 from dipriv._base.progress import Progress, no_progress
 from dipriv._tables.arrow import cells_to_arrow
-from dipriv.codecs.binned import BinnedCodec
 from dipriv.errors import InputError
 from dipriv.release.bootstrap import BootstrapModel, Replicate
 from dipriv.release.fitting import FittedMechanism
-from dipriv.statistics import Cells, Quantile, Share, Statistic
+from dipriv.release.unseen import unknown_value, unseen
+from dipriv.statistics import Cells, Quantile, ShareBelow, Statistic
 
 REPLICATES = 60
 MIN_REPLICATES = 10
-HIDDEN = 2.0
-"""Noise of a count may hide this many of its standard deviations in rows."""
+UNSEEN = math.sqrt(1 / 3)
+"""In standard errors: the bias that a bootstrap at the reference, which is smoother than the truth, does not show."""
 SEED = 20230
 """Replicates are drawn from it by default: an interval can be computed again. Nothing private is drawn."""
 
@@ -174,11 +171,11 @@ def intervals_of(
         target = targets[statistic]
         drawn, again = values[target]
         given = target.values(table)
-        hidden = _hidden(target, table, model)
+        down, up = unseen(target, table, model)
         for place, (name, x) in enumerate(_named(statistic, given)):
             one = _interval(name, float(x), drawn[:, place], again[:, place], level)
             one = replace(one, unmeasured=unmeasured_pairs(statistic.columns, model))
-            one = replace(one, low=one.low + hidden[0][place], high=one.high + hidden[1][place])
+            one = replace(one, low=one.low + down[place], high=one.high + up[place])
             found.append(_quantile_interval(statistic, table, one) if isinstance(statistic, Quantile) else one)
     return tuple(found)
 
@@ -215,7 +212,7 @@ def _interval(name: str, x: float, drawn: FloatArray, released: FloatArray, leve
     errors = released[usable] - drawn[usable].mean()
     bias, error = float(errors.mean()), float(errors.std(ddof=1))
     t = float(student.ppf(0.5 + level / 2, count - 1))
-    half = math.hypot(t * error * math.sqrt(1 + 1 / count), bias)
+    half = math.hypot(t * error * math.sqrt(1 + 1 / count + UNSEEN**2), bias)
     return Interval(name, x - bias, x - bias - half, x - bias + half, level, x, error, bias, count)
 
 
@@ -234,25 +231,6 @@ def _quantile_interval(quantile: Quantile, table: Cells, below: Interval) -> Int
     return replace(
         below, name=str(quantile), estimate=estimate, low=low, high=high, released=x, error=math.nan, bias=math.nan
     )
-
-
-@dataclass(frozen=True)
-class ShareBelow:
-    """The share of the numbers of a column that are not above a value."""
-
-    column: str
-    value: float
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (f"share of {self.column} up to {self.value:g}",)
-
-    def values(self, cells: Cells) -> FloatArray:
-        return np.array([Quantile(self.column).level_of(cells, self.value)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,69 +332,7 @@ def _in_library(table: pa.Table, library: str) -> Any:
 def _reason(statistic: Statistic, model: BootstrapModel, *, force: bool) -> str | None:
     """Why a statistic gets no interval."""
     missing = unmeasured_pairs(statistic.columns, model)
-    if missing and not force:
-        return rests_on(missing)
-    if isinstance(statistic, Share) and statistic.value is not None:
-        return _reason_of_value(statistic, model)
-    return None
-
-
-def _reason_of_value(share: Share, model: BootstrapModel) -> str | None:
-    """Why the share of a value is not known: no label of the release, or a number that shares its bin with others."""
-    column = model.columns[model.names.index(share.column)]
-    if column.labels is not None:
-        if share.value in column.labels.to_pylist():
-            return None
-        return f"{share.value!r} is not a label of the release; labels of few rows are among others."
-    codec = column.codec
-    if isinstance(codec, BinnedCodec):
-        cells = ColumnValues(np.array([share.value], dtype=codec.dtype))
-        state = int(codec.to_states(cells)[0]) - len(codec.missing)
-        if codec.sizes[state] > 1:
-            return f"{share.value!r} was not counted by itself but with numbers near it; use a quantile."
-    return None
-
-
-def _hidden(target: Statistic, table: Cells, model: BootstrapModel) -> tuple[FloatArray, FloatArray]:
-    """How far rows that noise hides may move a statistic, down and up.
-
-    In the released table the rows at an end of a column, as many as noise may hide, are moved one octave further out,
-    unless bounds or levels are declared; and a rare value may have as many rows.
-    """
-    given = target.values(table)
-    low, high = np.zeros(len(given)), np.zeros(len(given))
-    if isinstance(target, Share):
-        high += max(0.0, HIDDEN * model.deviations[target.column] / model.n_learned - float(given[0]))
-        return low, high
-    if isinstance(target, ShareBelow):
-        return low, high
-    for name in target.columns:
-        for far in _with_longer_tails(name, table, model):
-            moved = target.values(far) - given
-            low, high = np.fmin(low, moved), np.fmax(high, moved)
-    return low, high
-
-
-def _with_longer_tails(name: str, table: Cells, model: BootstrapModel) -> list[Cells]:
-    """The table with the rows at either end of a column moved out by one octave."""
-    codec = model.columns[model.names.index(name)].codec
-    if not isinstance(codec, BinnedCodec):
-        return []
-    cells, labels = table.columns[name]
-    rows = np.arange(len(cells)) if cells.missing is None else np.flatnonzero(cells.missing == PRESENT)
-    share = HIDDEN * model.deviations[name] / model.n_learned
-    count = min(math.ceil(share * len(cells)), len(rows) // 2)
-    if not count:
-        return []
-    ordered = rows[np.argsort(cells.values[rows], kind="stable")]
-    found = []
-    for end, outward in ((ordered[:count], -1.0), (ordered[-count:], 1.0)):
-        values = cells.values.astype(np.float64)
-        values[end] *= np.where(values[end] * outward > 0, 2.0, 0.5)
-        bounded = codec.line.to_values(codec.line.to_codes(values.astype(codec.dtype)))
-        moved = ColumnValues(np.where(np.isin(np.arange(len(cells)), end), bounded, cells.values), cells.missing)
-        found.append(Cells({**table.columns, name: (moved, labels)}, table.n_rows))
-    return found
+    return rests_on(missing) if missing and not force else unknown_value(statistic, model)
 
 
 def _named(statistic: Statistic, given: FloatArray) -> list[tuple[str, float]]:
