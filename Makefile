@@ -7,7 +7,7 @@ ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
 
 .PHONY: help setup demo test test-slow loops lint ruff types layers snapshots coverage reproduce bench quality audit \
-	scale clean
+	scale usefulness clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -77,6 +77,9 @@ audit: $(STAMP) $(PEERS) $(ANONYMETER) $(ATHERIS)  ## bounds, attacks, judges, f
 
 scale: $(STAMP)  ## Spark, a killed worker, 100,000 clients (or ROWS=5000000); writes docs/scale.md
 	$(BIN)/python -m benchmarks.scale $(if $(ROWS),--rows $(ROWS))
+
+usefulness: $(STAMP)  ## what verdicts and such say against the truth (or PARTS="verdict"); writes docs/usefulness.md
+	$(BIN)/python -m benchmarks.usefulness $(PARTS)
 
 # the peers pin older versions of what development uses, so they get an environment of their own
 $(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements.txt

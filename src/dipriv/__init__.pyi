@@ -28,6 +28,7 @@ from .report.facts import Comparison
 from .report.summarize import compare
 from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
 from .sources.holdout import Split
+from .utility.verdict import Verdict
 
 __all__ = [
     "DIP",
@@ -58,6 +59,7 @@ __all__ = [
     "SourceChangedError",
     "Split",
     "StorageError",
+    "Verdict",
     "__version__",
     "audit",
     "codecs",

@@ -26,6 +26,7 @@ NOTES = [
     b'{"fidelity": [1]}',
     b'{"format": 2, "guarantee": {}}',
     b'{"format": 3}',
+    b'{"format": 4}',
     b'{"format": true}',
 ]
 

@@ -244,7 +244,7 @@ def _print_json(release: Release[Any], output: str, report: Path | None, account
 
 
 def _print_summary(release: Release[Any], output: str, report: Path | None, account: Dataset | None) -> None:
-    from dipriv.guarantee.wording import is_synthetic, row_fidelity
+    from dipriv.guarantee.sidecar import sidecar_path
 
     echo = warn if output == "-" else say
     name = "standard output" if output == "-" else Path(output).name
@@ -253,8 +253,9 @@ def _print_summary(release: Release[Any], output: str, report: Path | None, acco
     if rows.dropped:
         echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
     echo(f"\n{release.guarantee}\n")
-    if not is_synthetic(release.guarantee) and (kept := row_fidelity(release.fidelity)):
-        echo(kept)
+    if release.verdict is not None:
+        more = report if report is not None else None if output == "-" else sidecar_path(output)
+        echo(str(release.verdict) + ("" if more is None else f"\n  Details: {more}") + "\n")
     if account is not None and release.receipt.reservation is not None:
         echo(f"Ledger: data set {account.name!r}, release {release.receipt.reservation.number}, {account}.")
     if report is not None:

@@ -16,8 +16,9 @@ from dipriv.guarantee.guarantee import Guarantee
 
 SIDECAR_SUFFIX = ".dipriv.json"
 """A sidecar has the name of the output and this ending."""
-FORMAT = 2
-"""Of the JSON. Format 1, which had no number, called rows that contribution bounding dropped "cut"."""
+FORMAT = 3
+"""Of the JSON. Format 1, which had no number, called rows that contribution bounding dropped "cut"; format 2 had no
+verdict."""
 MAX_SIDECAR = 1 << 24
 
 
@@ -31,6 +32,7 @@ class Sidecar:
     rows_read, rows_dropped, rows_released : counts of rows; contribution bounding dropped the second.
     columns : the kind that each released column was taken as.
     fidelity : the expected correlation of each released column with the true one; NaN where there is none.
+    verdict : what the release is good for, as `dipriv.Verdict.to_dict` has it; None in older files.
     dataset : the name of the data set in the ledger.
     formulas : how many released texts of each column a spreadsheet would take for formulas.
     formulas_escaped : whether these have an apostrophe before them.
@@ -43,6 +45,7 @@ class Sidecar:
     rows_released: int
     columns: Mapping[str, str] = field(default_factory=dict)
     fidelity: Mapping[str, float] = field(default_factory=dict)
+    verdict: Mapping[str, Any] | None = None
     dataset: str | None = None
     formulas: Mapping[str, int] = field(default_factory=dict)
     formulas_escaped: bool = False
@@ -59,12 +62,15 @@ class Sidecar:
             "rows": {"read": self.rows_read, "dropped": self.rows_dropped, "released": self.rows_released},
             "columns": dict(self.columns),
             "fidelity": {name: None if math.isnan(kept) else kept for name, kept in self.fidelity.items()},
+            "verdict": None if self.verdict is None else dict(self.verdict),
             "dataset": self.dataset,
         }
 
     @classmethod
     def from_dict(cls, plain: Any) -> Sidecar:
-        """What `to_dict` wrote, in this format or in format 1. Fidelities that are no correlations are left out.
+        """What `to_dict` wrote, in this format or an older one. Fidelities that are no correlations are left out.
+
+        The verdict is not looked into: `dipriv.Verdict.from_dict` checks it.
 
         Raises
         ------
@@ -74,12 +80,12 @@ class Sidecar:
         content = _mapping(plain)
         written = content.get("format", 1)
         if type(written) is not int or not 1 <= written <= FORMAT:
-            raise _not_ours(f"has a format that is not 1 or {FORMAT}")
+            raise _not_ours(f"has a format that is not from 1 to {FORMAT}")
         rows, formulas = _mapping(content.get("rows")), _mapping(content.get("formulas", {}))
         escaped = formulas.get("escaped", False)
         if type(escaped) is not bool:
             raise _not_ours("does not say whether formulas are escaped")
-        dataset = content.get("dataset")
+        dataset, verdict = content.get("dataset"), content.get("verdict")
         return cls(
             guarantee=Guarantee.from_dict(content.get("guarantee", {})),
             rows_read=_count(rows.get("read")),
@@ -87,6 +93,7 @@ class Sidecar:
             rows_released=_count(rows.get("released")),
             columns={name: _text(kind) for name, kind in _mapping(content.get("columns")).items()},
             fidelity={name: kept for name, kept in _mapping(content.get("fidelity")).items() if _is_correlation(kept)},
+            verdict=None if verdict is None else _mapping(verdict),
             dataset=None if dataset is None else _text(dataset),
             formulas={name: _count(texts) for name, texts in _mapping(formulas.get("texts", {})).items()},
             formulas_escaped=escaped,

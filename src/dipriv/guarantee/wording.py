@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from dipriv._base.decimals import in_full, in_short
 from dipriv.guarantee.guarantee import (
@@ -47,7 +47,8 @@ def statement(guarantee: Guarantee) -> str:
     if is_synthetic(guarantee):
         lines.append(
             "  Rows:       as good as synthetic: the expected correlation of released with true values is at most "
-            f"{in_short(largest_correlation(guarantee) or 0.0, 2)}. What is kept is the distribution."
+            f"{in_short(largest_correlation(guarantee) or 0.0, 2)}. What can be kept is the distribution; the verdict "
+            "says how well."
         )
     conditions = assumptions(guarantee)
     if conditions:
@@ -78,23 +79,6 @@ def largest_correlation(guarantee: Guarantee) -> float | None:
     if not same or unit.kind not in (UnitKind.ROW, UnitKind.ROWS_OF_ONE_VALUE):
         return None
     return math.tanh((guarantee.epsilon / (unit.max_rows or 1) if facts.row_epsilon is None else facts.row_epsilon) / 2)
-
-
-def row_fidelity(fidelity: Mapping[str, float]) -> str:
-    """How much of a row is kept, in a sentence: the range of the columns' expected correlations with the true values.
-
-    >>> row_fidelity({"age": 0.31, "pay": 0.29})
-    'Row by row, the expected correlation with the true values is 0.29 to 0.31.'
-    >>> row_fidelity({"age": 0.031, "pay": 0.009})
-    'Row by row, the release is as good as synthetic: the expected correlation with the true values is 0.031 at most.'
-    """
-    known = [kept for kept in fidelity.values() if not math.isnan(kept)]
-    if not known:
-        return ""
-    what, most = "expected correlation with the true values", f"{max(known):.2g}"
-    if max(known) < SYNTHETIC:
-        return f"Row by row, the release is as good as synthetic: the {what} is {most} at most."
-    return f"Row by row, the {what} is {max(0.0, min(known)):.2g} to {most}."
 
 
 def _public_labels(guarantee: Guarantee) -> str:

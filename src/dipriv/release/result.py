@@ -17,11 +17,14 @@ from dipriv.guarantee import Guarantee
 from dipriv.release.accounting import Receipt
 from dipriv.release.analysis import Analysable, Analysis
 from dipriv.release.bootstrap import BootstrapModel
+from dipriv.release.evidence import evidence_of
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.schema import Schema
 from dipriv.sources import read_table
 from dipriv.sources.protocol import ReleaseJob
 from dipriv.sources.spark import is_spark_frame
+from dipriv.utility.judging import judge
+from dipriv.utility.verdict import Verdict
 
 if TYPE_CHECKING:
     from dipriv.release.fitting import FittedMechanism
@@ -205,6 +208,38 @@ class Release(Analysable, Generic[Data]):
             return read_table(self.written.path, facts).native
         return data.to_table() if hasattr(data, "notify") else read_table(data, facts).native
 
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """What the release is good for: columns that are good, usable or lost, pairs, rows, and what would help.
+
+        It follows from the measurements of the reference, the guarantee and `fidelity`: it costs no ε and may be
+        published. None in a pickle of a release that was made before there were verdicts.
+        """
+        if self._secrets is None:
+            return None
+        mechanism = self._secrets.mechanism
+        return judge(mechanism.names, self.n_rows, self.guarantee, self.fidelity, evidence_of(mechanism))
+
+    def summary(self) -> str:
+        """Rows, privacy budget and verdict in a few lines; `guarantee` says in full what is guaranteed.
+
+        Returns
+        -------
+        str : lines of text.
+        """
+        from dipriv.guarantee.wording import privacy_loss, protects
+
+        rows = self.row_counts
+        lines = [
+            f"Released {rows.released:,} of {rows.read:,} rows, {len(self.schema)} columns.",
+            f"Guarantee: {privacy_loss(self.guarantee.epsilon, self.guarantee.delta)}; protects "
+            f"{protects(self.guarantee)}.",
+        ]
+        return "\n".join(lines if self.verdict is None else [*lines, str(self.verdict)])
+
+    def __str__(self) -> str:
+        return self.summary()
+
     def write(
         self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False
     ) -> Written:
@@ -232,7 +267,7 @@ class Release(Analysable, Generic[Data]):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt", "_analysis")}
-        return kept | {"fidelity": self.fidelity, "_secrets": None, "_receipt": None}
+        return kept | {"fidelity": self.fidelity, "verdict": self.verdict, "_secrets": None, "_receipt": None}
 
     def __repr__(self) -> str:
         delta = f", delta={self.guarantee.delta:g}" if self.guarantee.delta else ""

@@ -108,6 +108,7 @@ def sidecar_of(release: Release[Any], formulas: dict[str, int] | None = None, es
         rows_released=release.row_counts.released,
         columns=column_kinds(release),
         fidelity=release.fidelity,
+        verdict=None if release.verdict is None else release.verdict.to_dict(),
         dataset=release.dataset,
         formulas=formulas or {},
         formulas_escaped=escaped,

@@ -1,0 +1,1 @@
+"""What dipriv says about its own releases, against the private tables: one module for each claim."""
