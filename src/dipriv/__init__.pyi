@@ -24,6 +24,7 @@ from .release.intervals import Interval
 from .release.local import LocalReference, load_local
 from .release.privatize import infer_schema, privatize, privatize_file
 from .release.result import Release
+from .release.sheet import Sheet, load_sheet
 from .report.facts import Comparison
 from .report.summarize import compare
 from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
@@ -56,6 +57,7 @@ __all__ = [
     "Release",
     "Schema",
     "SchemaError",
+    "Sheet",
     "SourceChangedError",
     "Split",
     "StorageError",
@@ -68,6 +70,7 @@ __all__ = [
     "inspect",
     "kernels",
     "load_local",
+    "load_sheet",
     "privatize",
     "privatize_file",
     "references",

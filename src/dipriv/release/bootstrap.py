@@ -21,7 +21,7 @@ from dipriv._base.parallel import in_chunks
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.streams import Stream
 from dipriv._tables.fitted_columns import FittedColumn
-from dipriv.errors import InternalError
+from dipriv.errors import InputError, InternalError
 from dipriv.kernels import KernelSpec
 from dipriv.mechanism import decode, fill_missing
 from dipriv.references.private import Private
@@ -30,6 +30,9 @@ from dipriv.release.fitting import FitPlan, FittedMechanism, learn_mechanism
 from dipriv.release.options import ReleaseOptions
 from dipriv.schema import Schema
 from dipriv.statistics import Cells
+
+MAX_CELLS = 1 << 27
+"""The most cells of a replicate: about a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +98,20 @@ class BootstrapModel:
         v = np.empty_like(u)
         v[:, self.order] = self.reference.from_uniform(np.maximum(u, 2.0**-53))
         return decode([column.codec for column in self.columns], v)
+
+    def check_size(self) -> None:
+        """Refuse tables that are too large to be drawn again and again.
+
+        Raises
+        ------
+        InputError : a table of the release's size does not fit the memory that a replicate may use.
+        """
+        cells = max(self.n_learned, self.n_released) * len(self.columns)
+        if cells > MAX_CELLS:
+            raise InputError(
+                f"a replicate would have {cells:,} cells; {MAX_CELLS:,} are the most.",
+                "With so many rows noise is small: use release.reference without errors (replicates=0).",
+            )
 
     def replicate(self, number: int, seed: int, known: FittedMechanism | None = None) -> Replicate:
         """A table of the reference and its release, with random bits of their own; `known` was learned before."""

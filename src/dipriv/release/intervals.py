@@ -98,6 +98,7 @@ class Replicates:
         self, statistics: Sequence[Statistic], count: int, progress: Progress = no_progress
     ) -> dict[Statistic, tuple[FloatArray, FloatArray]]:
         """For each statistic its numbers in drawn and in released tables: two arrays (count, k)."""
+        self.model.check_size()
         done, lock = 0, Lock()
         progress("replicates", 0, count)
 

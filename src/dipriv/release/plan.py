@@ -25,6 +25,7 @@ from dipriv._tables.identifiers import refuse_free_text
 from dipriv._tables.typed_tables import conform
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee import Guarantee
+from dipriv.references import Private
 from dipriv.release.accounting import LedgerSession, Receipt, fingerprint_request, open_ledger
 from dipriv.release.bootstrap import BootstrapModel
 from dipriv.release.fitting import FitPlan, FittedMechanism, plan_fit
@@ -101,7 +102,8 @@ class Plan(Generic[Data]):
 
     def _model(self, mechanism: FittedMechanism) -> BootstrapModel | None:
         """What intervals are computed from: of a private reference, all of it may be published."""
-        if mechanism.measurements is None:
+        is_private = isinstance(self.options.spec, Private) and mechanism.measurements is not None
+        if not is_private or self.options.unit is not None:
             return None
         return BootstrapModel.of(mechanism, self.fit_plan, self.options, self._selection.n_released)
 

@@ -193,10 +193,12 @@ class Release(Analysable, Generic[Data]):
     @cached_property
     def _analysis(self) -> Analysis:
         if self._model is None:
+            from dipriv.release.sheet import why_no_model
+
             raise InputError(
-                "the reference of this release is not private: it has rows that may not be published, and no model "
-                "that intervals could be computed from.",
-                'Release with reference="private", the default.',
+                f"this release has no model that intervals and answers are computed from: "
+                f"{why_no_model(self.guarantee)}",
+                'Release with reference="private", the default, and without a unit.',
             )
         return Analysis(self._model, self._rows)
 
@@ -243,7 +245,10 @@ class Release(Analysable, Generic[Data]):
     def write(
         self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False
     ) -> Written:
-        """Write the released rows, and the guarantee beside them as PATH.dipriv.json: whole or not at all.
+        """Write the released rows with the files beside them: whole or not at all.
+
+        PATH.dipriv.json has the guarantee; PATH.sheet.json and, to read, PATH.sheet.html are the data sheet, which
+        `dipriv.load_sheet` reads. Nothing private is in them.
 
         Parameters
         ----------
