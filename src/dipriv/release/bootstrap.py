@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import cast
 
 import numpy as np
@@ -24,6 +25,9 @@ from dipriv._tables.fitted_columns import FittedColumn
 from dipriv.errors import InputError, InternalError
 from dipriv.kernels import KernelSpec
 from dipriv.mechanism import decode, fill_missing
+from dipriv.references._learning.adaptive import RoundCost
+from dipriv.references._learning.learn import MarkovPlan
+from dipriv.references._learning.shares import Shares
 from dipriv.references.private import Private
 from dipriv.references.protocol import Frequencies, Reference, ValuesCounter
 from dipriv.release.fitting import FitPlan, FittedMechanism, learn_mechanism
@@ -131,14 +135,45 @@ class BootstrapModel:
             column.facts.numeric(None if column.name in self.found else column.labels) for column in self.columns
         ]
         plan = self.spec.plan(numeric, self.declared, self.epsilon, self.delta, self.n_learned, disjoint=self.disjoint)
-        place = {name: number for number, name in enumerate(self.names)}
-        edges = tuple(sorted((place[one], place[two])) for one, two in self.pairs)
-        first = tuple(dict.fromkeys((*plan.first, *((low, high) for low, high in edges))))
         facts = [column.facts for column in self.columns]
-        return learn_mechanism(replace(plan, first=first), self.kernel, facts, tuple(self.declared), values, bits)
+        return learn_mechanism(self._again(plan), self.kernel, facts, tuple(self.declared), values, bits)
+
+    def _again(self, plan: MarkovPlan) -> MarkovPlan:
+        """The plan with the pairs that were measured, none chosen anew: intervals are given these pairs.
+
+        What the choices cost is left out, and the rest of the budget is divided evenly among the tables.
+        """
+        shares, cost = plan.shares, plan.shares.round
+        if cost is None or not self.pairs:
+            return plan
+        place = {name: number for number, name in enumerate(self.names)}
+        numbers = [(place[one], place[two]) for one, two in self.pairs]
+        of_columns = sum(shares.columns, Fraction(0))
+        of_tables = (shares.budget - of_columns) * cost.table / cost.total
+        again = SharesAgain(
+            shares.kind,
+            of_columns + of_tables,
+            shares.delta,
+            shares.chance,
+            shares.columns,
+            shares.cells,
+            RoundCost(Fraction(0), of_tables / len(numbers)),
+            shares.groups(self.n_learned),
+        )
+        return replace(plan, first=tuple((min(pair), max(pair)) for pair in numbers), shares=again)
 
     def _labels(self) -> dict[str, pa.Array]:
         return {column.name: column.labels for column in self.columns if column.labels is not None}
+
+
+@dataclass(frozen=True)
+class SharesAgain(Shares):
+    """A division of the budget among known pairs, with the groups of the release that is repeated."""
+
+    most_groups: int = 0
+
+    def groups(self, rows: int) -> int:
+        return self.most_groups
 
 
 @dataclass(frozen=True, eq=False)

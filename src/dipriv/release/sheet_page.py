@@ -72,8 +72,8 @@ def _columns(sheet: Sheet) -> str:
         "<h2>Columns</h2>\n"
         + _table(head, rows)
         + (
-            "<p>Expected error: the total variation between the released and the true distribution of a column. Fidelity: "
-            "the expected correlation of a released with the true value of the same row.</p>"
+            "<p>Expected error: the total variation between the released and the true distribution of a column. "
+            "Fidelity: the expected correlation of a released with the true value of the same row.</p>"
         )
     )
 
