@@ -1,8 +1,9 @@
 """Coverage of intervals: how often they hold the truth, over releases of tables that are drawn from a known population.
 
-The real table is the population. Each private table is drawn from it with replacement, released, and asked for intervals
-of many statistics, whose true values are those of the real table. Beside it: the ordinary interval on the released rows,
-as if they were data. What was done is kept in build/usefulness, so that a run that was stopped goes on where it was.
+The real table is the population. Each private table is drawn from it with replacement, released, and asked for
+intervals of many statistics, whose true values are those of the real table. Beside it: the ordinary interval on the
+released rows, as if they were data. What was done is kept in build/usefulness, so that a run that was stopped goes on
+where it was.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dipriv._tables.frames import check_names
 from dipriv.errors import DiprivError, InputError
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.guarantee import ReferenceSource, UnitKind
@@ -90,6 +91,33 @@ class Sheet(Analysable):
             )
         facts = [] if self._model is None else [column.facts for column in self._model.columns]
         return read_table(self._table, facts).native
+
+    def value(self, column: str, text: str) -> Any:
+        """The value of a column that a text stands for: a number, yes or no, or the text itself.
+
+        Parameters
+        ----------
+        column : of the released table.
+        text : as it is written in a text file.
+
+        Returns
+        -------
+        The value, for `dipriv.statistics.Share`.
+
+        Raises
+        ------
+        InputError : there is no such column, or the text is none of its values.
+        """
+        model = self._analysis.model
+        check_names([column], model.names, "the question")
+        family = model.column(column).facts.storage.family
+        try:
+            if family == "boolean":
+                return {"true": True, "false": False}[text.lower()]
+            number = text if family == "label" else float(text)
+            return int(number) if isinstance(number, float) and number.is_integer() else number
+        except (KeyError, ValueError):
+            raise InputError(f"{text!r} is not a value of column {column!r}.", "Write it as it is released.") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON.
@@ -207,7 +235,7 @@ def load_sheet(path: str | Path, *, table: Any = None, largest: int = MAX_SHEET)
 
 def read_sheet(plain: Any, largest: int = MAX_SHEET) -> Sheet:
     """What `Sheet.to_dict` returned; texts are made anew, never read."""
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+    if not isinstance(plain, dict) or type(plain.get("format")) is not int or plain["format"] != FORMAT:
         raise _not_ours("has another form than this version of dipriv reads")
     released, model, declared, reason = (plain.get(name) for name in ("released", "model", "declared", "no_model"))
     texts = [released, *([] if reason is None else [reason])]
