@@ -107,8 +107,8 @@ def column_variation(before: pd.Series[Any], after: pd.Series[Any]) -> float:
     """The total variation of a column; missing cells count as one more value."""
     if pd.api.types.is_numeric_dtype(before) and before.dtype != np.bool_:
         x, y = (side.to_numpy(np.float64, na_value=np.nan) for side in (before, after))
-        absent = tuple(float(np.isnan(side).mean()) for side in (x, y))
-        return number_variation(x[~np.isnan(x)], y[~np.isnan(y)], absent)
+        nulls = float(np.isnan(x).mean()), float(np.isnan(y).mean())
+        return number_variation(x[~np.isnan(x)], y[~np.isnan(y)], nulls)
     p, q = (side.astype(object).value_counts(normalize=True, dropna=False) for side in (before, after))
     p, q = (side.set_axis([None if pd.isna(label) else label for label in side.index]) for side in (p, q))
     return 0.5 * float(p.sub(q, fill_value=0.0).abs().sum())

@@ -16,8 +16,8 @@ from dipriv.schema import Discrete
 from dipriv.utility.expected_error import ColumnEvidence, Line
 from dipriv.utility.judging import Evidence
 
-MOST_BINS = 64
-"""A gap between bins of an octave counts as at most so many empty bins."""
+MAX_BINS = 64
+"""A gap between bins of an octave counts as at most this many empty bins."""
 
 
 def evidence_of(mechanism: FittedMechanism) -> Evidence | None:
@@ -37,10 +37,10 @@ def _in_order(mechanism: FittedMechanism, measured: Measurements) -> tuple[Measu
     codec = mechanism.columns[0].codec
     if not (isinstance(codec, LevelsCodec) and isinstance(mechanism.reference, Independent)):
         return measured.columns
-    (law,), (column,) = mechanism.reference.laws, measured.columns
-    if not isinstance(law, LevelsDistribution):
+    (marginal,), (column,) = mechanism.reference.laws, measured.columns
+    if not isinstance(marginal, LevelsDistribution):
         return measured.columns
-    return (MeasuredColumn(column.name, np.asarray(law.probabilities) * measured.n_rows, column.deviation),)
+    return (MeasuredColumn(column.name, np.asarray(marginal.probabilities) * measured.n_rows, column.deviation),)
 
 
 def column_evidence(column: FittedColumn, measured: MeasuredColumn, rows: int, declared: bool) -> ColumnEvidence:
@@ -86,7 +86,7 @@ def _line(codec: BinnedCodec) -> Line:
         ends = np.column_stack([starts[inside], starts[inside] + own]).ravel()
         empty = np.diff(np.concatenate([bounds[octave : octave + 1], ends, bounds[octave + 1 : octave + 2]]))[::2]
         bins = empty / np.median(own[own > 1] if np.any(own > 1) else own)
-        gaps.append(np.where(empty > 0, np.clip(bins, 1.0, MOST_BINS), 0.0))
+        gaps.append(np.where(empty > 0, np.clip(bins, 1.0, MAX_BINS), 0.0))
     found = np.bincount(octave_of).astype(np.float64)
     last = int(present[-1])
     return Line(

@@ -23,15 +23,16 @@ from dipriv.utility.total_variation import CELLS
 
 MEAN_SIZE = math.sqrt(2.0 / math.pi)
 """The mean absolute value of a normal error, in standard deviations."""
-SURE = 1.645
-"""In standard deviations: what 95% of normal errors are below."""
+BELOW, ABOVE = 1.645, 1.93
+"""In standard deviations from the mean: what 95% of sums of many absolute errors are above, and what 95% of single
+absolute errors are below. Each is the larger of the two cases."""
 LABELS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.006))
 """In standard deviations of their noise: rows of labels that are not published are taken for none below this."""
 NULLS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.01))
 """The same for missing cells."""
 ENDS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.06))
 """The same for the octaves beyond the ends of a range."""
-DIGITS_SEEN, DIGITS_MOST = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
+DIGITS_SEEN, DIGITS_MAX = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
 """The same for values with finer digits: of the noise of about ten counts, for which there is a ninth of the budget."""
 POSITIVE_SEEN = math.sqrt(2.0 * 4.0 * (8.0 + 4.0))
 """The same for all positive values of a column that seems to have none, if they lie in about four octaves."""
@@ -116,32 +117,38 @@ class ExpectedError:
     @property
     def least(self) -> float:
         """It is larger than this in about 95% of cases."""
-        return max(0.0, min(1.0, self.noise_least + self.merged) - SURE * self.deviation)
+        return max(0.0, min(1.0, self.noise_least + self.merged) - BELOW * self.deviation)
 
     @property
     def most(self) -> float:
         """It is smaller than this in about 95% of cases."""
-        return min(1.0, self.noise_most + self.merged + math.hypot(SURE * self.deviation, self.hidden))
+        return min(1.0, self.noise_most + self.merged + math.hypot(ABOVE * self.deviation, self.hidden))
 
 
 def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
     """The expected error of a column of which `rows` rows are released."""
     cells, smooth, rough = _cells(column)
+    count = max(2, len(cells) + column.found)
+    of_noise = column.noise**2 * (1.0 - 1.0 / count)  # counts add up to the rows, which removes a part of the noise
     sampled = cells * (1.0 - np.minimum(cells, 1.0)) / max(1, rows)
-    least, most = (variance * column.noise**2 + sampled for variance in (smooth, rough))
-    sizes = [float(0.5 * MEAN_SIZE * np.sqrt(squares).sum()) for squares in (least, most, sampled)]
+    least, most = (variance * of_noise + sampled for variance in (smooth, rough))
+    smallest, largest, sampling = (
+        float(0.5 * MEAN_SIZE * np.sqrt(squares).sum()) for squares in (least, most, sampled)
+    )
     kept = len(column.shares) - column.missing
     unseen = column.found and not column.merged
     ends = 0.0 if column.line is None else _ends(column.line)
     return ExpectedError(
-        math.sqrt(sizes[0] * sizes[1]),
-        *sizes,
+        math.sqrt(smallest * largest),
+        smallest,
+        largest,
+        sampling,
         column.merged,
         min(1.0, LABELS_SEEN * math.sqrt(1.0 + kept) * column.noise) if unseen else 0.0,
         min(1.0, NULLS_SEEN * column.noise) if column.nullable and not column.missing else 0.0,
         min(1.0, ends * column.noise),
-        min(DIGITS_MOST, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
-        math.sqrt(float(np.sqrt(least * most).sum()) * (1.0 - MEAN_SIZE**2) / 4),
+        min(DIGITS_MAX, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
+        math.sqrt(float(np.sqrt(least * most).sum()) * (1.0 - MEAN_SIZE**2) / 4 * count / (count - 1)),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dipriv.guarantee.guarantee import Guarantee, ReferenceSource, UnprotectedKind
 from dipriv.references.measured import MeasuredPair
-from dipriv.utility.expected_error import MEAN_SIZE, SURE, ColumnEvidence, ExpectedError, expected_error
+from dipriv.utility.expected_error import ABOVE, MEAN_SIZE, ColumnEvidence, ExpectedError, expected_error
 from dipriv.utility.total_variation import CELLS
 from dipriv.utility.verdict import (
     GOOD,
@@ -36,7 +36,7 @@ WORTH_SAYING = 0.01
 """A reason that concerns fewer rows is left out."""
 BY_CHANCE, CLEAR = 1.5, 2.0
 """How many times that of noise alone the association of a pair must be to be usable, and to be good."""
-MOST_FACTOR = 100.0
+MAX_FACTOR = 100.0
 """More ε than this factor is no advice."""
 
 
@@ -102,8 +102,8 @@ def _column(column: ColumnEvidence, error: ExpectedError, fidelity: float | None
         grade = Grade.LOST
     else:
         grade = Grade.USABLE if error.most <= ANYTHING else Grade.UNKNOWN
-    numbers = (round(value, 4) for value in (error.mean, error.least, error.most))
-    return ColumnVerdict(column.name, grade, *numbers, fidelity, tuple(_reasons(column, error)))
+    mean, least, most = (round(value, 4) for value in (error.mean, error.least, error.most))
+    return ColumnVerdict(column.name, grade, mean, least, most, fidelity, tuple(_reasons(column, error)))
 
 
 def _reasons(column: ColumnEvidence, error: ExpectedError) -> list[Reason]:
@@ -140,7 +140,7 @@ def _pair(pair: MeasuredPair, rows: int) -> PairVerdict:
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
     there = expected > 0
     squares = float(np.sum((counts - expected)[there] ** 2 / expected[there]))
-    smaller = max(1, min(np.count_nonzero(counts.sum(axis=1)), np.count_nonzero(counts.sum(axis=0))) - 1)
+    smaller = max(1, min(int(np.count_nonzero(counts.sum(axis=axis))) for axis in (0, 1)) - 1)
     # of a cell with fewer rows than noise, what noise makes is cut off at zero
     per_cell = np.minimum(pair.deviation**2 / expected[there], np.maximum(expected[there], pair.deviation))
     noise = math.sqrt(float(per_cell.sum()) / (total * smaller))
@@ -165,9 +165,10 @@ def _not_measured(name: str, rows: int, guarantee: Guarantee, fidelity: float | 
         return ColumnVerdict(name, Grade.UNKNOWN, fidelity=fidelity, reasons=(Reason(kind),))
     deviation = math.sqrt((1 / CELLS) * (1 - 1 / CELLS) * (1 / held[0] + 1 / max(1, rows)))
     error = 0.5 * MEAN_SIZE * CELLS * deviation
-    spread = SURE * deviation * math.sqrt(CELLS * (1 - MEAN_SIZE**2)) / 2
-    bounds = (round(min(1.0, max(0.0, value)), 4) for value in (error, error - spread, error + spread))
-    return ColumnVerdict(name, Grade.UNKNOWN, *bounds, fidelity, (Reason(kind), Reason(ReasonKind.SAMPLING, error)))
+    spread = ABOVE * deviation * math.sqrt(CELLS * (1 - MEAN_SIZE**2)) / 2
+    mean, least, most = (round(min(1.0, max(0.0, value)), 4) for value in (error, error - spread, error + spread))
+    reasons = (Reason(kind), Reason(ReasonKind.SAMPLING, mean))
+    return ColumnVerdict(name, Grade.UNKNOWN, mean, least, most, fidelity, reasons)
 
 
 def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
@@ -184,7 +185,7 @@ def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
     if verdict.too_small is not None:
         return [Advice(AdviceKind.FEWER_COLUMNS, factor=verdict.too_small), *found]
     factors = {name: _needed(own[name], verdict.rows) for name in bad if not own[name].merged}
-    within = [name for name, factor in factors.items() if factor <= MOST_FACTOR]
+    within = [name for name, factor in factors.items() if factor <= MAX_FACTOR]
     if within:
         most = max(factors[name] for name in within)
         found.append(Advice(AdviceKind.EPSILON, tuple(within), _two_digits_up(most)))

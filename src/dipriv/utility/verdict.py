@@ -138,7 +138,7 @@ class Advice:
 class Verdict:
     """What a release is good for, from public facts and private output alone.
 
-    Attributes
+    Parameters
     ----------
     rows : how many rows are released.
     epsilon : the privacy budget.
@@ -171,7 +171,16 @@ class Verdict:
     advice: tuple[Advice, ...] = ()
 
     def named(self, grade: Grade) -> tuple[str, ...]:
-        """The columns with this grade, in the order of the table."""
+        """The columns with this grade.
+
+        Parameters
+        ----------
+        grade : good, usable, lost or unknown.
+
+        Returns
+        -------
+        tuple : their names, in the order of the table.
+        """
         return tuple(column.name for column in self.columns if column.grade is grade)
 
     @property
@@ -260,12 +269,19 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, plain: Any) -> Verdict:
-        """What `to_dict` returned; texts are made anew, never read.
+        """The inverse of `to_dict`; texts are made anew, never read.
+
+        Parameters
+        ----------
+        plain : what `to_dict` returned.
+
+        Returns
+        -------
+        Verdict : the same verdict.
 
         Raises
         ------
-        InputError
-            If this is not what a version of dipriv writes.
+        InputError : this is not what a version of dipriv writes.
         """
         content = _mapping(plain)
         if content.get("format") != FORMAT:
@@ -285,10 +301,14 @@ class Verdict:
 
 def _column(plain: Mapping[str, Any]) -> ColumnVerdict:
     reasons = [_mapping(one) for one in _items(plain.get("reasons"))]
+    error, least, most, fidelity = (_maybe(plain.get(name)) for name in ("error", "least", "most", "fidelity"))
     return ColumnVerdict(
         _text(plain.get("name")),
         Grade(_member(Grade, plain.get("grade"))),
-        *(_maybe(plain.get(name)) for name in ("error", "least", "most", "fidelity")),
+        error,
+        least,
+        most,
+        fidelity,
         tuple(Reason(ReasonKind(_member(ReasonKind, one.get("kind"))), _maybe(one.get("share"))) for one in reasons),
     )
 
@@ -297,8 +317,9 @@ def _pair(plain: Mapping[str, Any]) -> PairVerdict:
     names = _items(plain.get("columns"))
     if len(names) != 2:
         raise _not_ours("has a pair that is not of two columns")
-    numbers = [_number(plain.get(name)) for name in ("error", "association", "noise")]
-    return PairVerdict((_text(names[0]), _text(names[1])), Grade(_member(Grade, plain.get("grade"))), *numbers)
+    error, association, noise = (_number(plain.get(name)) for name in ("error", "association", "noise"))
+    grade = Grade(_member(Grade, plain.get("grade")))
+    return PairVerdict((_text(names[0]), _text(names[1])), grade, error, association, noise)
 
 
 def _advice(plain: Mapping[str, Any]) -> Advice:

@@ -159,8 +159,8 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
     same = {column.reasons[:1] for column in columns}
     if len(columns) > 1 and len(same) == 1 and columns[0].reasons and columns[0].reasons[0].share is None:
         return f"{listed([column.name for column in columns])}: {columns[0].reasons[0].text}"
-    told = [
+    worst = [
         repr(column.name) + (f" ({column.reasons[0].text})" if column.reasons else "") for column in columns[:SHOWN]
     ]
-    more = len(columns) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    more = len(columns) - len(worst)
+    return ", ".join(worst) + (f" and {more} more" if more else "")

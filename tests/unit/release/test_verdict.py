@@ -1,0 +1,130 @@
+"""The verdict of a release: where it is shown, and that nothing but private output and public facts makes it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dipriv
+from dipriv.guarantee.sidecar import Sidecar, read_sidecar
+from dipriv.release.evidence import evidence_of
+from dipriv.release.result import Release
+from dipriv.utility.judging import judge
+from dipriv.utility.verdict import Grade, ReasonKind, Verdict
+
+pytestmark = pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
+
+
+def table(rows: int = 4000) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    kind = rng.choice(["a", "b", "c"], rows, p=[0.6, 0.3, 0.1])
+    return pd.DataFrame(
+        {
+            "kind": kind,
+            "age": rng.integers(18, 80, rows),
+            "pay": np.where(rng.random(rows) < 0.9, 0.0, rng.lognormal(8, 1, rows)),
+            "yes": kind == "a",
+        }
+    )
+
+
+def test_it_is_a_function_of_measurements_guarantee_and_fidelity() -> None:
+    frame = table()
+    release = dipriv.privatize(frame, 2.0, seed=3)
+    mechanism = release.secrets.mechanism
+    fitted = pickle.loads(pickle.dumps(mechanism))
+    assert release.verdict == judge(
+        mechanism.names, len(frame), release.guarantee, release.fidelity, evidence_of(fitted)
+    )
+    # other rows that have the same counts, and thus the same noisy counts, get the same verdict to the last digit
+    other = dipriv.privatize(frame.sample(frac=1, random_state=1).reset_index(drop=True), 2.0, seed=3)
+    assert not other.data.equals(release.data)
+    assert other.verdict == release.verdict
+    assert dipriv.privatize(frame, 2.0, seed=4).verdict != release.verdict  # the control: other noise
+
+
+def test_it_is_shown_and_kept(tmp_path: Path) -> None:
+    release = dipriv.privatize(table(), 1.0)
+    verdict = release.verdict
+    assert verdict is not None
+    assert str(verdict) in str(release) == release.summary()
+    assert "\n" not in repr(release)
+    copied: Release[pd.DataFrame] = pickle.loads(pickle.dumps(release))
+    assert copied.verdict == verdict
+    assert str(copied) == str(release)
+    release.write(tmp_path / "out.csv")
+    note = read_sidecar(tmp_path / "out.csv")
+    assert note is not None
+    assert Verdict.from_dict(note.verdict) == verdict
+
+
+def test_a_pickle_without_a_verdict_has_none() -> None:
+    release = dipriv.privatize(table(500), 1.0)
+    state = release.__getstate__()
+    del state["verdict"]
+    old = object.__new__(Release)
+    old.__dict__.update(state)
+    assert old.verdict is None
+    assert str(old).startswith("Released 500 of 500 rows")
+
+
+def test_a_note_of_format_2_loads(tmp_path: Path) -> None:
+    release = dipriv.privatize(table(500), 1.0)
+    release.write(tmp_path / "out.csv")
+    plain = json.loads((tmp_path / "out.csv.dipriv.json").read_text(encoding="utf-8"))
+    del plain["verdict"]
+    assert Sidecar.from_dict(plain | {"format": 2}).verdict is None
+
+
+@pytest.mark.parametrize("rows", [12, 100])
+def test_tables_that_are_too_small_are_warned_of(rows: int) -> None:
+    verdict = dipriv.privatize(table(rows), 1.0).verdict
+    assert verdict is not None
+    assert verdict.too_small is not None
+    assert verdict.grade is Grade.LOST
+    assert not verdict.good
+    assert "Warning" in str(verdict)
+
+
+def test_a_clear_table_is_good() -> None:
+    verdict = dipriv.privatize(table(50_000), 4.0, seed=0).verdict
+    assert verdict is not None
+    assert verdict.grade is Grade.GOOD
+    assert {"kind", "yes", "age"} <= set(verdict.good)
+
+
+def test_vanished_labels_are_named() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"surname": rng.integers(0, 900, 3000).astype(str), "code": ["a"] * 2990 + ["b"] * 10})
+    frame["surname"] = "n" + frame["surname"]
+    verdict = dipriv.privatize(frame, 1.0).verdict
+    assert verdict is not None
+    surname, code = verdict.columns
+    assert surname.grade is Grade.LOST
+    assert surname.reasons[0].kind is ReasonKind.ONLY_OTHER
+    assert code.reasons[0].kind in (ReasonKind.CONSTANT, ReasonKind.LABELS)
+    alone = dipriv.privatize(frame[["surname"]], 1.0).verdict
+    assert alone is not None
+    assert alone.columns[0].reasons[0].kind is ReasonKind.ONLY_OTHER
+
+
+def test_a_declared_label_that_is_called_other_is_not_taken_for_merged() -> None:
+    frame = pd.DataFrame({"x": ["(other)"] * 3000 + ["a"] * 3000, "y": np.arange(6000) % 2 == 0})
+    declared = {"x": dipriv.Categorical(levels=("(other)", "a"))}
+    verdict = dipriv.privatize(frame, 2.0, schema=declared, seed=0).verdict
+    assert verdict is not None
+    assert verdict.good == ("x", "y")
+
+
+@pytest.mark.parametrize("reference", ["holdout", "public"])
+def test_other_references_say_what_they_can(reference: str) -> None:
+    options = {"public": table(1000)} if reference == "public" else {"reference": "holdout"}
+    verdict = dipriv.privatize(table(2000), 1.0, **options).verdict
+    assert verdict is not None
+    assert verdict.grade is Grade.UNKNOWN
+    assert verdict.all_pairs is None
