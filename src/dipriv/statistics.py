@@ -13,7 +13,7 @@ a regression is that of the rows in which none of its cells is missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -75,9 +75,9 @@ class Cells:
         cells, labels = self.columns[name]
         absent = np.zeros(len(cells), dtype=bool) if cells.missing is None else cells.missing != PRESENT
         if labels is None:
-            return absent if value is None else ~absent & (cells.values == value)
+            return absent if value is None else ~absent & np.equal(cells.values, value)
         listed = labels.to_pylist()
-        same = cells.values == (listed.index(value) if value in listed else _NO_LABEL)
+        same = np.equal(cells.values, listed.index(value) if value in listed else _NO_LABEL)
         return absent | same if value is None else ~absent & same
 
     def term(self, term: Term) -> FloatArray:
@@ -106,7 +106,7 @@ class Statistic(Protocol):
         ...
 
 
-class _OneNumber:
+class _OneNumber(Statistic):
     """A statistic that is one number."""
 
     def of(self: Any, table: Any) -> float:
@@ -277,7 +277,7 @@ class Slope(_OneNumber):
         return f"slope of {_name(self.y)} on {_name(self.x)}"
 
 
-class _Regression:
+class _Regression(Statistic):
     @property
     def columns(self: Any) -> tuple[str, ...]:
         return _columns((self.y, *self.x))
@@ -320,7 +320,7 @@ class LinearRegression(_Regression):
     """
 
     y: Term
-    x: tuple[Term, ...]
+    x: Sequence[Term]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", _terms(self.x))
@@ -338,7 +338,7 @@ class LogisticRegression(_Regression):
     """The maximum-likelihood coefficients of the log-odds that `y` is 1: the intercept, then one for each term."""
 
     y: Term
-    x: tuple[Term, ...]
+    x: Sequence[Term]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", _terms(self.x))

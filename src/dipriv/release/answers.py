@@ -263,8 +263,8 @@ class _View:
     def _marginal_alone(self) -> FloatArray:
         if not isinstance(self.reference, Independent):
             raise InternalError("a private reference is a network or one column.", "Report this fault in dipriv.")
-        law: Any = self.reference.laws[0]
-        return np.asarray(law.probabilities)
+        marginal: Any = self.reference.laws[0]
+        return np.asarray(marginal.probabilities)
 
     def _sum(self, weights: Mapping[str, FloatArray]) -> float:
         """Σ over the joint states of these columns of their probability times their weights."""
@@ -317,7 +317,8 @@ def _contract(network: Network, weights: Mapping[int, FloatArray]) -> float:
         for of, table in inside:
             operands += [table, [number[axis] for axis in of]]
         summed = np.einsum(*operands, [number[axis] for axis in axes], optimize=True)
-        factors = [factor for factor in factors if place not in factor[0]] + [(axes, np.asarray(summed))]
+        factors = [factor for factor in factors if place not in factor[0]]
+        factors.append((axes, np.asarray(summed, dtype=np.float64)))
     return float(math.prod(float(table) for _, table in factors))
 
 

@@ -114,7 +114,7 @@ class BootstrapModel:
         if cells > MAX_CELLS:
             raise InputError(
                 f"a replicate would have {cells:,} cells; {MAX_CELLS:,} are the most.",
-                "With so many rows noise is small: use release.reference without errors (replicates=0).",
+                "The noise of such a large table is small: use release.reference without errors (replicates=0).",
             )
 
     def replicate(self, number: int, seed: int, known: FittedMechanism | None = None) -> Replicate:

@@ -4,11 +4,12 @@ A replicate is a table that is drawn from the reference, learned and released ag
 statistic of the released replicate b and θ_R that of the reference, the errors θ_b - θ_R stand for the error of the
 released statistic: their mean for its bias, their spread for its noise. The interval is
 
-    θ - bias ± √(t² s² (1 + 1/B + 1/3) + bias²),    t the quantile of Student's distribution, B - 1 degrees of freedom.
+    θ - bias ± √(t² s² (1 + 1/B + 1/2) + bias²),    t the quantile of Student's distribution, B - 1 degrees of freedom.
 
-The last terms are for the bias that is left. The reference is smoother than the truth, so its replicates show less bias
-than the release has: about half a standard error is not seen (docs/usefulness.md measures it), and a bias is not known
-better than by its own size. What the reference cannot show at all is in `release.unseen`, or gets no interval.
+The terms 1/2 and bias² are for the bias that is left: the reference is smoother than the truth, so its replicates show
+less bias than the release has, in trials less than half of it. They were chosen on the survey and the bank table;
+docs/usefulness.md has the coverage on seeds and a table that they were not chosen on. What the reference cannot show at
+all is in `release.unseen`, or gets no interval.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ from dipriv.statistics import Cells, Quantile, ShareBelow, Statistic
 
 REPLICATES = 60
 MIN_REPLICATES = 10
-UNSEEN = math.sqrt(1 / 3)
+UNSEEN = math.sqrt(1 / 2)
 """In standard errors: the bias that a bootstrap at the reference, which is smoother than the truth, does not show."""
 SEED = 20230
 """Replicates are drawn from it by default: an interval can be computed again. Nothing private is drawn."""
@@ -290,7 +291,7 @@ class _Recorder:
 def as_statistic(statistic: AnyStatistic, released: Any, model: BootstrapModel) -> Statistic:
     """A statistic; of a function of a dataframe, with the columns that it reads in the released table."""
     if hasattr(statistic, "values") and hasattr(statistic, "columns"):
-        known: Statistic = statistic
+        known = cast(Statistic, statistic)
         if lacking := [name for name in known.columns if name not in model.names]:
             raise InputError(
                 f"the statistic reads {lacking[0]!r}, which is not a column of the private reference.",

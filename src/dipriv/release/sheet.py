@@ -239,7 +239,7 @@ def read_sheet(plain: Any, largest: int = MAX_SHEET) -> Sheet:
         raise _not_ours("has another form than this version of dipriv reads")
     released, model, declared, reason = (plain.get(name) for name in ("released", "model", "declared", "no_model"))
     texts = [released, *([] if reason is None else [reason])]
-    names = declared if isinstance(declared, list) else [None]
+    names: list[Any] = declared if isinstance(declared, list) else [None]
     if not all(isinstance(text, str) and text.isprintable() for text in (*texts, *names)):
         raise _not_ours("has something else where a line of text belongs")
     sidecar, schema = Sidecar.from_dict(plain.get("release")), Schema.from_dict(plain.get("schema", {}))
