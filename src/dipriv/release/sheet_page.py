@@ -18,6 +18,7 @@ h1 { font-size: 1.5rem; overflow-wrap: anywhere; } h2 { font-size: 1.15rem; marg
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+td:last-child { min-width: 10rem; }
 pre { background: var(--soft); overflow-x: auto; padding: .8rem; white-space: pre-wrap; }
 .good { color: #1a7f37; } .lost { color: #c62828; } .usable, .unknown { color: #9a6700; }
 @media (prefers-color-scheme: dark) { .good { color: #4ac26b; } .lost { color: #ff7b72; }
@@ -64,7 +65,7 @@ def _columns(sheet: Sheet) -> str:
         rows.append(
             f"<tr><td>{escape(name)}</td><td>{escape(kind.name)}{' (declared)' if name in sheet.declared else ''}</td>"
             f'<td class="{grade}">{grade}</td><td class="number">{error}</td>'
-            f'<td class="number">{"" if kept is None or math.isnan(kept) else f"{kept:.2g}"}</td>'
+            f'<td class="number">{"" if kept is None or math.isnan(kept) else f"{kept:.3f}"}</td>'
             f"<td>{escape(reasons)}</td></tr>"
         )
     head = ["column", "taken as", "grade", "expected error", "fidelity", "why"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv.codecs.binned import BinnedCodec
-from dipriv.references._models.network import Network
+from dipriv.references._models.network import Network, Node
 from dipriv.release.bootstrap import BootstrapModel
 from dipriv.statistics import Cells, GroupMean, Share, ShareBelow, Statistic
 
@@ -50,13 +50,13 @@ def _reason_of_value(name: str, value: Any, model: BootstrapModel, *, alone_in_t
         listed = column.labels.to_pylist()
         if value not in listed:
             return f"{value!r} is not a label of the release in {name}; labels of few rows are among others."
-        value = listed.index(value)
     codec: Any = column.codec
-    state = int(codec.to_states(ColumnValues(np.array([value]).astype(codec.dtype)))[0])
+    stored = value if column.labels is None else listed.index(value)
+    state = int(codec.to_states(ColumnValues(np.array([stored]).astype(codec.dtype)))[0])
     if isinstance(codec, BinnedCodec) and codec.sizes[state - len(codec.missing)] > 1:
         return f"{value!r} was not counted by itself in {name} but with numbers near it."
-    group_of = _groups(name, model)
-    if alone_in_tables and group_of is not None and np.count_nonzero(group_of == group_of[state]) > 1:
+    node = _node(name, model)
+    if alone_in_tables and node is not None and _has_company(node, state):
         return f"{value!r} was counted together with other values of {name} in tables of pairs."
     return None
 
@@ -114,12 +114,12 @@ def _dependent_inside_groups(name: str, other: str, table: Cells, model: Bootstr
     """The table with values of a column exchanged inside its groups, so that another column changes along with it there
     as it changes from group to group.
     """
-    group_of, codec = _groups(name, model), model.column(name).codec
+    node = _node(name, model)
     cells, labels = table.columns[name]
-    if group_of is None or labels is not None:
+    if node is None or labels is not None:
         return table
-    states: Any = codec
-    group = group_of[states.to_states(cells)]
+    codec: Any = model.column(name).codec
+    group = node.group_of[codec.to_states(cells)]
     x = cells.values.astype(np.float64)
     y = _scores(table, other, x)
     values = cells.values.copy()
@@ -154,11 +154,18 @@ def _means(group: NDArray[np.int64], x: FloatArray) -> FloatArray:
     return np.asarray(np.bincount(group, x) / np.maximum(counts, 1))
 
 
-def _groups(name: str, model: BootstrapModel) -> NDArray[np.int64] | None:
-    """The group of each state of a column in tables of pairs; None where there are no tables."""
+def _node(name: str, model: BootstrapModel) -> Node | None:
+    """A column in tables of pairs, where its states are in groups; None where there are no tables."""
     if not isinstance(model.reference, Network) or not model.pairs:
         return None
-    return model.reference.nodes[model.order.index(model.names.index(name))].group_of
+    return model.reference.nodes[model.order.index(model.names.index(name))]
+
+
+def _has_company(node: Node, state: int) -> bool:
+    """Whether another state of the same group has rows."""
+    there = (node.ends > node.inner) & (node.group_of == node.group_of[state])
+    there[state] = False
+    return bool(there.any())
 
 
 def _with_column(table: Cells, name: str, cells: ColumnValues) -> Cells:

@@ -103,6 +103,13 @@ def test_values_that_were_not_counted_by_themselves_are_refused(release: dipriv.
     assert "not a label" in str(release.interval(nested, replicates=10).reason)
 
 
+def test_a_label_is_known_by_itself_beside_an_empty_one_for_others() -> None:
+    rng = np.random.default_rng(11)
+    table = pd.DataFrame({"town": rng.choice(["A", "B"], 3000), "n": rng.integers(0, 5, 3000)})
+    release = dipriv.privatize(table, 1.0, schema={"n": KINDS["alone"]}, pairs=[("town", "n")], seed=11)
+    assert release.interval(GroupMean("n", "town", "B"), replicates=10).reason is None
+
+
 def test_a_rare_value_may_have_the_rows_that_noise_hides() -> None:
     table = population(2000, 5).assign(alone=0)
     release = dipriv.privatize(table, 0.5, schema=KINDS, seed=5)
