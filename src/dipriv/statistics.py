@@ -75,9 +75,10 @@ class Cells:
         cells, labels = self.columns[name]
         absent = np.zeros(len(cells), dtype=bool) if cells.missing is None else cells.missing != PRESENT
         if labels is None:
-            return absent if value is None else ~absent & np.equal(cells.values, value)
+            equal: Mask = np.equal(cells.values, value)
+            return absent if value is None else ~absent & equal
         listed = labels.to_pylist()
-        same = np.equal(cells.values, listed.index(value) if value in listed else _NO_LABEL)
+        same: Mask = np.equal(cells.values, listed.index(value) if value in listed else _NO_LABEL)
         return absent | same if value is None else ~absent & same
 
     def term(self, term: Term) -> FloatArray:

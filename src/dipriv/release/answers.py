@@ -274,7 +274,7 @@ class _View:
         for name, weight in weights.items():
             shares, group = self._shares(name)
             place = self.order.index(self.columns.index(self._column(name)))
-            collapsed[place] = np.bincount(group, shares * weight)
+            collapsed[place] = np.bincount(group, shares * weight).astype(np.float64)
         return _contract(self.reference, collapsed)
 
 
