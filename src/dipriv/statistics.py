@@ -74,9 +74,11 @@ class Cells:
         """Which rows have this value in a column; None stands for a missing cell."""
         cells, labels = self.columns[name]
         absent = np.zeros(len(cells), dtype=bool) if cells.missing is None else cells.missing != PRESENT
+        if labels is None and value is None:
+            return absent
         if labels is None:
             equal: Mask = np.equal(cells.values, value)
-            return absent if value is None else ~absent & equal
+            return ~absent & equal
         listed = labels.to_pylist()
         same: Mask = np.equal(cells.values, listed.index(value) if value in listed else _NO_LABEL)
         return absent | same if value is None else ~absent & same
