@@ -158,7 +158,7 @@ class BootstrapModel:
             shares.columns,
             shares.cells,
             RoundCost(Fraction(0), of_tables / len(numbers)),
-            shares.groups(self.n_learned),
+            shares,
         )
         return replace(plan, first=tuple((min(pair), max(pair)) for pair in numbers), shares=again)
 
@@ -170,10 +170,10 @@ class BootstrapModel:
 class SharesAgain(Shares):
     """A division of the budget among known pairs, with the groups of the release that is repeated."""
 
-    most_groups: int = 0
+    original: Shares | None = None
 
     def groups(self, rows: int) -> int:
-        return self.most_groups
+        return super().groups(rows) if self.original is None else self.original.groups(rows)
 
 
 @dataclass(frozen=True, eq=False)
