@@ -68,7 +68,7 @@ def run(folder: Path, epsilon: float) -> None:
     print("             " + "".join(f"{name:>15}" for name in SHOWN))
     for label, table in (("mean before", before), ("mean after", after)):
         print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
-    print(f"\n{guarantee}\n")
+    print(f"\n{guarantee}\n\n{release.verdict}\n")
     print(f"Ledger: {account.releases} release(s) of this survey, {account}. Run it again: it adds up.")
     print(f"Look at {folder / 'report.html'}, then at {released} and {released}.dipriv.json.")
 

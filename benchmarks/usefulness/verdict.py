@@ -18,7 +18,9 @@ from examples.demo import QUESTIONNAIRE, load
 
 TABLE_NAMES = ("bank", "adult", "national", "ma2019", "pums", "salaries")
 EPSILONS = (0.3, 1.0, 4.0)
-SEEDS = 10
+SEEDS = 5
+FIRST_SEED = 100
+"""No constant was chosen by looking at releases with these seeds."""
 ALLOWED = 0.05
 """The part of the columns with a grade that may contradict it."""
 
@@ -82,8 +84,8 @@ def cases() -> Iterator[Case]:
         "a text column of two labels, one of them in 3 of 2,000 rows",
         lambda: pd.DataFrame({"code": ["a"] * 1997 + ["b"] * 3, "x": rng.normal(size=2000)}),
         0.5,
-        "code became constant",
-        lambda verdict: "constant" in texts(verdict, "code"),
+        "the rare label of code is lost, merged, or may be lost",
+        lambda verdict: any(word in texts(verdict, "code") for word in ("constant", "(other)", "may be lost")),
     )
     yield Case(
         "300 standard normal columns, 2,000 rows",
@@ -126,7 +128,7 @@ def run(seeds: int | None = None) -> dict[str, Any]:
         for key in ("columns", "good", "usable", "lost", "unknown", "good wrong", "lost wrong", "above", "below")
     }
     return {
-        "seeds": list(range(seeds or SEEDS)),
+        "seeds": list(range(FIRST_SEED, FIRST_SEED + (seeds or SEEDS))),
         "limits": {"good": GOOD, "lost": LOST, "allowed": ALLOWED},
         "tables": tables,
         "totals": totals,
@@ -142,7 +144,7 @@ def _grades(name: str, epsilon: float, seeds: int) -> dict[str, Any]:
         ("columns", "good", "usable", "lost", "unknown", "good wrong", "lost wrong", "above", "below"), 0
     )
     ratios = []
-    for seed in range(seeds):
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         release = dipriv.privatize(table.frame, epsilon, seed=seed, types=table.types)
         assert release.verdict is not None
         for column in release.verdict.columns:
@@ -160,7 +162,7 @@ def _grades(name: str, epsilon: float, seeds: int) -> dict[str, Any]:
 
 def _case(case: Case) -> dict[str, Any]:
     """One release, its verdict, and whether it says what it must."""
-    release = dipriv.privatize(case.read(), case.epsilon, seed=0, **case.options)
+    release = dipriv.privatize(case.read(), case.epsilon, seed=FIRST_SEED, **case.options)
     verdict = release.verdict
     assert verdict is not None
     say(f"verdict: {case.title}: {case.holds(verdict)}")

@@ -12,9 +12,10 @@ from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
 from dipriv.references.measured import MeasuredColumn, Measurements
 from dipriv.release.fitting import FittedMechanism
-from dipriv.schema import Discrete
+from dipriv.schema import Categorical, Discrete
 from dipriv.utility.expected_error import ColumnEvidence, Line
 from dipriv.utility.judging import Evidence
+from dipriv.utility.total_variation import CELLS
 
 MAX_BINS = 64
 """A gap between bins of an octave counts as at most this many empty bins."""
@@ -58,7 +59,7 @@ def column_evidence(column: FittedColumn, measured: MeasuredColumn, rows: int, d
         others is not None,
         merged,
         column.facts.storage.family == "real" and isinstance(column.kind, Discrete) and not declared,
-        _line(codec) if isinstance(codec, BinnedCodec) else None,
+        _line(codec) if isinstance(codec, BinnedCodec) else _levels_in_order(column, declared),
     )
 
 
@@ -71,6 +72,20 @@ def _state_of_others(column: FittedColumn) -> int | None:
     in_order = codec.levels[codec.order] if isinstance(codec, RankedLevelsCodec) else codec.levels
     states = np.flatnonzero(in_order == place)
     return len(codec.missing) + int(states[0]) if len(states) else None
+
+
+def _levels_in_order(column: FittedColumn, declared: bool) -> Line | None:
+    """Listed numbers, smoothed as one range; None for labels, and for a few declared levels.
+
+    Values beyond those that were found for a single column are as unseen as beyond a range of bins.
+    """
+    if isinstance(column.kind, Categorical) or not isinstance(column.codec, RankedLevelsCodec | LevelsCodec):
+        return None
+    count = len(column.codec.levels)
+    if declared and count <= CELLS:
+        return None
+    group_of = np.zeros(count, dtype=np.intp) if count > CELLS else np.arange(count, dtype=np.intp)
+    return Line(group_of, np.bincount(group_of).astype(np.float64), (0.0, 0.0), (not declared, not declared))
 
 
 def _line(codec: BinnedCodec) -> Line:

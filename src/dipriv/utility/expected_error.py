@@ -5,9 +5,11 @@ normal error, whose mean absolute value is √(2/π) standard deviations. Labels
 their rows. Rows that learning could not distinguish from noise, and took for none, such as rare labels, nulls and the
 ends of a range: nothing says how many there are, but there is a threshold that they do not reach.
 
-Histograms of numbers are smoothed, which removes noise where the distribution is smooth. Their noise lies between that
-of the octaves' totals, if all inside them is smooth, and that of single bins, if nothing is; the geometric mean of the
-two is taken. This is the only constant here that was chosen by looking at results (benchmarks/usefulness).
+Histograms of numbers are smoothed, which removes noise where the distribution is smooth, and counts of rare labels are
+shrunk towards their mean. So the error from noise lies between two bounds. The smaller one is that of the octaves'
+totals, as if all inside them were smooth, and at most half of what a cell has; the larger one is that of single bins.
+The geometric mean of the two is expected: this choice, and the half, were made by looking at results
+(benchmarks/usefulness); all else is a formula or a threshold of learning.
 """
 
 from __future__ import annotations
@@ -132,6 +134,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
     of_noise = column.noise**2 * (1.0 - 1.0 / count)  # counts add up to the rows, which removes a part of the noise
     sampled = cells * (1.0 - np.minimum(cells, 1.0)) / max(1, rows)
     least, most = (variance * of_noise + sampled for variance in (smooth, rough))
+    least = np.minimum(least, (cells / (2.0 * MEAN_SIZE)) ** 2)  # rare cells, if their error is half of what they have
     smallest, largest, sampling = (
         float(0.5 * MEAN_SIZE * np.sqrt(squares).sum()) for squares in (least, most, sampled)
     )
@@ -139,7 +142,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
     unseen = column.found and not column.merged
     ends = 0.0 if column.line is None else _ends(column.line)
     return ExpectedError(
-        math.sqrt(smallest * largest),
+        math.sqrt(smallest * min(1.0, largest)),
         smallest,
         largest,
         sampling,

@@ -26,7 +26,7 @@ from dipriv.utility.verdict import (
 )
 from dipriv.utility.wording import SYNTHETIC
 
-CLEARLY_LOST = 0.25
+CLEARLY_LOST = 0.3
 """An expected total variation from which a column is lost, however uncertain the expectation is."""
 ANYTHING = 0.5
 """A column whose total variation may be larger than this is not called usable, though it may turn out to be."""

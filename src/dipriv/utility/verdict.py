@@ -181,7 +181,7 @@ class Verdict:
         -------
         tuple : their names, in the order of the table.
         """
-        return tuple(column.name for column in self.columns if column.grade is grade)
+        return tuple(column.name for column in self.columns if column.grade == grade)
 
     @property
     def good(self) -> tuple[str, ...]:

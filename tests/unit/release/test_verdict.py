@@ -14,7 +14,9 @@ import dipriv
 from dipriv.guarantee.sidecar import Sidecar, read_sidecar
 from dipriv.release.evidence import evidence_of
 from dipriv.release.result import Release
+from dipriv.utility.expected_error import MEAN_SIZE
 from dipriv.utility.judging import judge
+from dipriv.utility.total_variation import number_variation
 from dipriv.utility.verdict import Grade, ReasonKind, Verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
@@ -128,3 +130,19 @@ def test_other_references_say_what_they_can(reference: str) -> None:
     assert verdict is not None
     assert verdict.grade is Grade.UNKNOWN
     assert verdict.all_pairs is None
+
+
+def test_many_listed_numbers_are_judged_as_numbers() -> None:
+    rows, rng = 4000, np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.binomial(200, 0.5, rows), "y": rng.integers(0, 2, rows)})
+    declared = {"x": dipriv.Discrete(levels=tuple(range(201))), "y": dipriv.Discrete(levels=(0, 1))}
+    release = dipriv.privatize(frame, 1.0, schema=declared, seed=0)
+    assert release.verdict is not None
+    evidence = evidence_of(release.secrets.mechanism)
+    assert evidence is not None
+    one_by_one = 0.5 * MEAN_SIZE * 201 * evidence.columns[0].noise  # the control: what labels would get
+    x = release.verdict.columns[0]
+    assert x.error is not None
+    assert x.error < one_by_one / 2
+    assert x.grade is not Grade.LOST
+    assert number_variation(frame["x"].to_numpy(np.float64), release.data["x"].to_numpy(np.float64)) < (x.most or 0.0)
