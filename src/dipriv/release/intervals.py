@@ -33,7 +33,7 @@ from dipriv.errors import InputError
 from dipriv.release.bootstrap import BootstrapModel, Replicate
 from dipriv.release.fitting import FittedMechanism
 from dipriv.release.unseen import unknown_value, unseen
-from dipriv.statistics import Cells, Quantile, ShareBelow, Statistic
+from dipriv.statistics import Cells, Quantile, Share, ShareBelow, Statistic
 
 REPLICATES = 60
 MIN_REPLICATES = 10
@@ -177,7 +177,10 @@ def intervals_of(
         for place, (name, x) in enumerate(_named(statistic, given)):
             one = _interval(name, float(x), drawn[:, place], again[:, place], level)
             one = replace(one, unmeasured=unmeasured_pairs(statistic.columns, model))
-            one = replace(one, low=one.low + down[place], high=one.high + up[place])
+            low, high = one.low + down[place], one.high + up[place]
+            if isinstance(target, Share | ShareBelow):
+                low, high = max(low, 0.0), min(high, 1.0)
+            one = replace(one, low=low, high=high)
             found.append(_quantile_interval(statistic, table, one) if isinstance(statistic, Quantile) else one)
     return tuple(found)
 

@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv.codecs.binned import BinnedCodec
+from dipriv.references._learning.postprocess import FURTHER, OUTERMOST
 from dipriv.references._models.network import Network, Node
 from dipriv.release.bootstrap import BootstrapModel
+from dipriv.schema import Continuous, Kind, Mixed
 from dipriv.statistics import Cells, GroupMean, Share, ShareBelow, Statistic
 
 HIDDEN = 2.0
 """Noise of a count may hide this many of its standard deviations in rows."""
-FAR = 0.25
-"""The part of hidden rows that may be two octaves beyond the end of a column, not one."""
+COARSE = 1.25
+"""The noise in a count of an octave, beside that of a bin: it has two fifths of the budget, bins three fifths."""
 STRONGEST = 0.95
 """The strongest correlation that is assumed inside a group."""
 _SEED = 7
@@ -88,26 +90,41 @@ def _alternatives(columns: tuple[str, ...], table: Cells, model: BootstrapModel)
                 yield f"groups of {name}", _dependent_inside_groups(name, other, table, model)
 
 
-def _with_longer_tails(name: str, table: Cells, model: BootstrapModel) -> list[Cells]:
-    """The table with the rows at either end of a column, as many as noise may hide, moved out by one octave or two."""
+def _with_longer_tails(name: str, table: Cells, model: BootstrapModel) -> Iterator[Cells]:
+    """The table with rows at either end of a column moved out, as many as noise may hide that far beyond the end.
+
+    Learning takes an octave at the end as empty unless noise makes its count with a chance of at most OUTERMOST, times
+    FURTHER for each octave further. So declared bounds show how far out rows may be, and how many.
+    """
     codec = model.column(name).codec
     if not isinstance(codec, BinnedCodec):
-        return []
+        return
     cells = table.columns[name][0]
     rows = np.arange(len(cells)) if cells.missing is None else np.flatnonzero(cells.missing == PRESENT)
-    share = HIDDEN * model.deviations[name] / model.n_learned
-    count = min(math.ceil(share * len(cells)), len(rows) // 2)
     ordered = rows[np.argsort(cells.values[rows], kind="stable")]
-    found = []
-    for end, outward in ((ordered[:count], -1.0), (ordered[len(ordered) - count :], 1.0)):
-        far = cells.values[end].astype(np.float64)
-        outmost = np.argsort(np.argsort(-outward * far, kind="stable")) < math.ceil(count * FAR)
-        octaves = np.where(outmost, 2.0, 1.0)
-        far *= np.exp2(np.where(far * outward > 0, octaves, -octaves))
-        values = cells.values.copy()
-        values[end] = codec.line.to_values(codec.line.to_codes(far.astype(codec.dtype)))
-        found.append(_with_column(table, name, ColumnValues(values, cells.missing)))
-    return found
+    for outward, bound in zip((-1.0, 1.0), _declared_ends(model.declared.get(name)), strict=True):
+        inward = ordered if outward < 0 else ordered[::-1]
+        end = float(cells.values[inward[0]]) if len(inward) else 0.0
+        for octaves in _octaves_beyond(end * outward, None if bound is None else bound * outward):
+            chance = OUTERMOST * FURTHER ** (octaves - 1)
+            share = COARSE * math.sqrt(2.0 * math.log(1.0 / chance)) * model.deviations[name] / model.n_learned
+            moved = inward[: min(math.ceil(share * len(cells)), len(rows) // 2)]
+            far = cells.values[moved].astype(np.float64)
+            far *= np.exp2(np.where(far * outward > 0, octaves, -octaves))
+            values = cells.values.copy()
+            values[moved] = codec.line.to_values(codec.line.to_codes(far.astype(codec.dtype)))
+            yield _with_column(table, name, ColumnValues(values, cells.missing))
+
+
+def _declared_ends(kind: Kind | None) -> tuple[float | None, float | None]:
+    return (kind.lower, kind.upper) if isinstance(kind, Continuous | Mixed) else (None, None)
+
+
+def _octaves_beyond(end: float, bound: float | None) -> tuple[int, ...]:
+    """How many octaves beyond an end rows may be: one or two, or up to a declared bound."""
+    if bound is None or end <= 0:
+        return (1, 2)
+    return (1, max(1, math.ceil(math.log2(bound / end)))) if bound > end else ()
 
 
 def _dependent_inside_groups(name: str, other: str, table: Cells, model: BootstrapModel) -> Cells:
