@@ -16,13 +16,17 @@ from typing import Any
 
 from benchmarks.measure import cores
 from benchmarks.quality.contest import say, warm_up
-from benchmarks.usefulness import plan, verdict
+from benchmarks.usefulness import coverage, plan, verdict
 from dipriv.errors import PrivacyWarning
 from research import pages
 from research.files import whole_file
 from research.pages import DOCS
 
-PARTS: dict[str, Callable[[int | None], dict[str, Any]]] = {"plan": plan.run, "verdict": verdict.run}
+PARTS: dict[str, Callable[[int | None], dict[str, Any]]] = {
+    "plan": plan.run,
+    "verdict": verdict.run,
+    "coverage": coverage.run,
+}
 """Each takes the number of seeds, None for its own, and returns what is on record."""
 
 

@@ -1,4 +1,4 @@
-from . import codecs, kernels, references
+from . import codecs, kernels, references, statistics
 from ._version import __version__ as __version__
 from .auditing.results import Audit
 from .auditing.run import audit
@@ -21,9 +21,11 @@ from .inspection import Inspection, inspect
 from .ledger.ledger import Ledger
 from .release.estimator import DIP
 from .release.forecast import plan
+from .release.intervals import Interval
 from .release.local import LocalReference, load_local
 from .release.privatize import infer_schema, privatize, privatize_file
 from .release.result import Release
+from .release.sheet import Sheet, load_sheet
 from .report.facts import Comparison
 from .report.summarize import compare
 from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
@@ -47,6 +49,7 @@ __all__ = [
     "InputError",
     "Inspection",
     "InternalError",
+    "Interval",
     "Ledger",
     "LedgerError",
     "LocalReference",
@@ -57,6 +60,7 @@ __all__ = [
     "Release",
     "Schema",
     "SchemaError",
+    "Sheet",
     "SourceChangedError",
     "Split",
     "StorageError",
@@ -69,8 +73,10 @@ __all__ = [
     "inspect",
     "kernels",
     "load_local",
+    "load_sheet",
     "plan",
     "privatize",
     "privatize_file",
     "references",
+    "statistics",
 ]

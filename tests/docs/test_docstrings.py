@@ -45,7 +45,7 @@ CLASSES = {
     if inspect.isclass(value := getattr(dipriv, name)) and not issubclass(value, Exception)
 }
 
-RESULTS = {"Audit", "Comparison", "Forecast", "Inspection", "LocalReference", "Release"}
+RESULTS = {"Audit", "Comparison", "Forecast", "Inspection", "Interval", "LocalReference", "Release", "Sheet"}
 """Classes that dipriv makes, and users read."""
 
 NOT_CALLED = {"dipriv.Ledger"}

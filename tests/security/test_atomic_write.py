@@ -89,7 +89,7 @@ def test_a_name_too_long_for_its_note_is_refused_before_anything_is_done(tmp_pat
     with pytest.raises(InputError, match="too long by"):
         FileSink.at(tmp_path / f"{'x' * 230}.csv")
     (tmp_path / f"t.csv{SIDECAR_SUFFIX}").mkdir()
-    with pytest.raises(InputError, match="is a folder; the guarantee"):
+    with pytest.raises(InputError, match="is a folder; a file is to be written"):
         FileSink.at(tmp_path / "t.csv")
 
 

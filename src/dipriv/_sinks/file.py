@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,9 @@ import pyarrow as pa
 
 from dipriv._base.atomic_write import check_name, commit_file, create, temporary_path
 from dipriv._sinks.csv_injection import as_text, escaped, formula_names, formulas_in
-from dipriv._sinks.sidecar_order import commit_with_sidecar
+from dipriv._sinks.sidecar_order import commit_with_sidecars
 from dipriv.errors import InputError
-from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
+from dipriv.guarantee.sidecar import ENDINGS
 from dipriv.sources._errors import translate_errors
 from dipriv.sources._formats import FileFormat, format_of
 
@@ -65,11 +66,13 @@ class FileSink:
             raise InputError(f"the folder {file.parent} does not exist.", "Make it, or choose another.")
         if file.exists() and not file.is_file():
             raise InputError(f"{file} is not a plain file.", "Give the name of a file.")
-        if Path(f"{file}{SIDECAR_SUFFIX}").is_dir():
-            raise InputError(
-                f"{file}{SIDECAR_SUFFIX} is a folder; the guarantee is to be written there.", "Choose another name."
-            )
-        check_name(file, SIDECAR_SUFFIX)
+        for ending in ENDINGS:
+            if Path(f"{file}{ending}").is_dir():
+                raise InputError(
+                    f"{file}{ending} is a folder; a file is to be written there beside the output.",
+                    "Choose another name.",
+                )
+        check_name(file, max(ENDINGS, key=len))
         return cls(file.name, file, known, compression, force, escape_formulas)
 
     def check(self, schema: pa.Schema) -> None:
@@ -109,13 +112,13 @@ class FileSink:
                 self._writer, self._schema = self.format.writer(self._stream, batch.schema, header=header), batch.schema
             self._writer.write_batch(batch)
 
-    def commit(self, sidecar: str | None = None) -> None:
-        """Finish the file and give it its name, and the sidecar its own; without it, nothing stays."""
+    def commit(self, beside: Mapping[str, str] | None = None) -> None:
+        """Finish the file and give it its name, and the files beside it theirs, {ending: text}; else nothing stays."""
         with translate_errors(self.name):
-            if self.path is None or sidecar is None:
+            if self.path is None or beside is None:
                 self._finish()
             else:
-                commit_with_sidecar(self.path, self._finish, sidecar)
+                commit_with_sidecars(self.path, self._finish, beside)
 
     def _finish(self) -> None:
         if self._writer is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dipriv._base.atomic_write import temporary_path
-from dipriv._sinks.sidecar_order import commit_with_sidecar
+from dipriv._sinks.sidecar_order import commit_with_sidecars
 from dipriv.errors import InputError, StorageError
 
 
@@ -56,9 +57,9 @@ class FolderSink:
                 f"{found:,} rows were written, not {n_rows:,}.", "Give the command again on files at rest."
             )
 
-    def commit(self, sidecar: str) -> None:
-        """Rename the finished folder and its sidecar; a folder that they replace is removed afterwards."""
-        commit_with_sidecar(self.path, self._finish, sidecar)
+    def commit(self, beside: Mapping[str, str]) -> None:
+        """Rename the finished folder and write the files beside it; a folder that it replaces is removed afterwards."""
+        commit_with_sidecars(self.path, self._finish, beside)
 
     def _finish(self) -> None:
         old = temporary_path(self.path)

@@ -1,27 +1,40 @@
-"""In which order an output and its sidecar get their names."""
+"""In which order an output and the files beside it get their names."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dipriv._base.atomic_write import write_text
-from dipriv.guarantee.sidecar import SIDECAR_SUFFIX
 
 
-def commit_with_sidecar(path: Path, commit: Callable[[], None], sidecar: str) -> None:
-    """Commit an output and its sidecar; at no moment does a sidecar lie beside an output that it is not about."""
-    beside = path.with_name(path.name + SIDECAR_SUFFIX)
+def commit_with_sidecars(path: Path, commit: Callable[[], None], beside: Mapping[str, str]) -> None:
+    """Commit an output and the files beside it; at no moment does one lie beside an output that it is not about.
+
+    Parameters
+    ----------
+    path
+        Of the output.
+    commit
+        Gives the output its name.
+    beside
+        {ending of the name: text}.
+    """
+    files = {path.with_name(path.name + ending): text for ending, text in beside.items()}
     if os.path.lexists(path):
-        beside.unlink(missing_ok=True)
+        for file in files:
+            file.unlink(missing_ok=True)
         commit()
-        write_text(beside, sidecar)
+        for file, text in files.items():
+            write_text(file, text)
         return
-    write_text(beside, sidecar)
     try:
+        for file, text in files.items():
+            write_text(file, text)
         commit()
     except BaseException:
         if not os.path.lexists(path):
-            beside.unlink(missing_ok=True)
+            for file in files:
+                file.unlink(missing_ok=True)
         raise

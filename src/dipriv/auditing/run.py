@@ -36,7 +36,7 @@ from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.guarantee.wording import protects
 from dipriv.release.options import ReleaseOptions
-from dipriv.release.privatize import shown
+from dipriv.release.progress import shown
 from dipriv.sources.holdout import Split
 
 DRAWS_PER_FIT = 1000

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dipriv._version import __version__
-from dipriv.cli import audit, ledger, look, plan, privatize
+from dipriv.cli import audit, interval, ledger, look, plan, privatize
 from dipriv.cli.terminal import ending_when_terminated, errors_exit_with, say
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command()(privatize.privatize)
 app.command()(look.inspect)
 app.command()(plan.plan)
 app.command()(look.compare)
+app.command()(interval.interval)
 app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 

@@ -16,6 +16,9 @@ from dipriv.guarantee.guarantee import Guarantee
 
 SIDECAR_SUFFIX = ".dipriv.json"
 """A sidecar has the name of the output and this ending."""
+SHEET_SUFFIX, PAGE_SUFFIX = ".sheet.json", ".sheet.html"
+"""So do data sheets, and their pages to read."""
+ENDINGS = (SIDECAR_SUFFIX, SHEET_SUFFIX, PAGE_SUFFIX)
 FORMAT = 3
 """Of the JSON. Format 1, which had no number, called rows that contribution bounding dropped "cut"; format 2 had no
 verdict."""

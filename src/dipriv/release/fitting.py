@@ -43,7 +43,7 @@ from dipriv.references import (
 )
 from dipriv.references.measured import Measurements
 from dipriv.references.protocol import draw_order
-from dipriv.release.labels import Labels, TableValues, check_labels, labels_of, read_labels
+from dipriv.release.labels import LabelledValues, Labels, TableValues, check_labels, labels_of, read_labels
 from dipriv.schema import Categorical, Schema
 from dipriv.sources.protocol import CountableRows
 
@@ -158,7 +158,8 @@ class FitPlan:
 
     spec: ReferenceSpec
     columns: tuple[Column, ...]
-    declared: tuple[str, ...]
+    schema: Schema
+    """The kinds that are declared."""
     labels_read: tuple[str, ...]
     """Columns whose labels were read from the rows and are called public."""
     reference_epsilon: Fraction
@@ -178,6 +179,11 @@ class FitPlan:
     _fitted: FittedMechanism | None = field(repr=False, default=None)
 
     @property
+    def declared(self) -> tuple[str, ...]:
+        """The columns whose kinds are declared."""
+        return tuple(self.schema)
+
+    @property
     def lists_categories(self) -> bool:
         """Whether the types of columns list categories that a reference, not a private one, takes over."""
         return self._learning is None and any(column.labels is not None for column in self.columns)
@@ -190,22 +196,29 @@ class FitPlan:
             raise InternalError("a reference is to be learned from no rows.", "This is a fault in dipriv: report it.")
         announce_compilation()
         values = TableValues(rows, self.columns, dict(self._labels))
-        learned = self._learning.learn(values, bits)
-        labels = [values.labels.get(column.name) for column in self.columns]
-        columns = tuple(
-            FittedColumn(column.without_categories(), with_levels(kind, published), published, codec)
-            for column, kind, published, codec in zip(self.columns, learned.kinds, labels, learned.codecs, strict=True)
-        )
-        coordinates = coordinates_of(columns, learned.reference, learned.order)
-        kernel = self._kernel.build(self.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
-        return FittedMechanism(
-            columns,
-            learned.reference,
-            kernel,
-            learned.order,
-            declared=self.declared,
-            measurements=learned.measurements,
-        )
+        return learn_mechanism(self._learning, self._kernel, self.columns, self.declared, values, bits)
+
+
+def learn_mechanism(
+    learning: LearningPlan,
+    kernel: KernelSpec,
+    facts: Sequence[Column],
+    declared: tuple[str, ...],
+    values: LabelledValues,
+    bits: Bits,
+) -> FittedMechanism:
+    """Learn a private reference from rows that can be counted, and build the kernel."""
+    learned = learning.learn(values, bits)
+    labels = [values.labels.get(column.name) for column in facts]
+    columns = tuple(
+        FittedColumn(column.without_categories(), with_levels(kind, published), published, codec)
+        for column, kind, published, codec in zip(facts, learned.kinds, labels, learned.codecs, strict=True)
+    )
+    coordinates = coordinates_of(columns, learned.reference, learned.order)
+    noise = kernel.build(learning.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
+    return FittedMechanism(
+        columns, learned.reference, noise, learned.order, declared=declared, measurements=learned.measurements
+    )
 
 
 def plan_fit(
@@ -243,7 +256,7 @@ def plan_fit(
     return FitPlan(
         spec,
         tuple(columns),
-        tuple(schema),
+        schema,
         (),
         Fraction(0),
         epsilon,
@@ -279,7 +292,7 @@ def _plan_learning(
     return FitPlan(
         spec,
         tuple(columns),
-        tuple(schema),
+        schema,
         read,
         learning.reference_epsilon,
         learning.row_epsilon,

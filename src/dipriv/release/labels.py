@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from dipriv._tables.identifiers import refuse_free_text_labels
 from dipriv._tables.value_counts import ValueCounts
 from dipriv.errors import SchemaError
 from dipriv.references import ValuesCounter
-from dipriv.references.protocol import Frequencies, LabelPolicy
+from dipriv.references.protocol import CountableValues, Frequencies, LabelPolicy
 from dipriv.schema import Schema
 from dipriv.sources.protocol import CountableRows
 
@@ -97,6 +97,13 @@ class TableCounter:
 
     def __call__(self, table: Table) -> list[Counts]:
         return self.counter(lambda name: table.cells(name, self.labels.get(name)))
+
+
+class LabelledValues(CountableValues, Protocol):
+    """Rows as columns of values, and the labels that their numbers stand for."""
+
+    @property
+    def labels(self) -> Labels: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,10 @@ from dipriv._tables.identifiers import refuse_free_text
 from dipriv._tables.typed_tables import conform
 from dipriv.errors import InputError, ReferenceDataError
 from dipriv.guarantee import Guarantee
+from dipriv.references import Private
 from dipriv.release.accounting import LedgerSession, Receipt, fingerprint_request, open_ledger
-from dipriv.release.fitting import FitPlan, plan_fit
+from dipriv.release.bootstrap import BootstrapModel
+from dipriv.release.fitting import FitPlan, FittedMechanism, plan_fit
 from dipriv.release.make_guarantee import Origin, make_guarantee
 from dipriv.release.options import DEFAULT_HOLDOUT, ReleaseOptions
 from dipriv.release.result import Release, ReleaseSecrets, RowCounts
@@ -87,6 +89,7 @@ class Plan(Generic[Data]):
                     None if self.session is None else self.session.name,
                     _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
                     _receipt=receipt,
+                    _model=self._model(mechanism),
                 )
                 if output is None:
                     release._settle()
@@ -96,6 +99,13 @@ class Plan(Generic[Data]):
     def close(self) -> None:
         """Remove what is on disks of a plan that is not run, or whose rows are written."""
         self._rows.close()
+
+    def _model(self, mechanism: FittedMechanism) -> BootstrapModel | None:
+        """What intervals are computed from: of a private reference, all of it may be published."""
+        is_private = isinstance(self.options.spec, Private) and mechanism.measurements is not None
+        if not is_private or self.options.unit is not None:
+            return None
+        return BootstrapModel.of(mechanism, self.fit_plan, self.options, self._selection.n_released)
 
     def _publishable(self, schema: Schema) -> Schema:
         """What each column was taken as; levels and atoms that were read from unprotected rows are left out."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
-from dipriv._base.progress import Progress, no_progress
+from dipriv._base.progress import Progress
 from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
@@ -16,6 +16,7 @@ from dipriv.errors import InputError
 from dipriv.references.protocol import LabelPolicy
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
 from dipriv.release.plan import prepare
+from dipriv.release.progress import shown
 from dipriv.release.result import Release
 from dipriv.schema import ColumnType, Schema
 from dipriv.sources import open_source
@@ -271,25 +272,3 @@ def infer_schema(data: Any) -> Schema:
     """
     table = frames.read(data)
     return infer(table, table.names)
-
-
-@contextmanager
-def shown(progress: bool | Progress) -> Iterator[Progress]:
-    """The callback that `progress` asks for: none, a bar on the terminal, or the caller's own."""
-    if not isinstance(progress, bool):
-        yield progress
-        return
-    if not progress:
-        yield no_progress
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(what: str, done: float, total: float | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
-
-        yield report

@@ -15,9 +15,12 @@ from dipriv._base.arrays import Mask
 from dipriv.errors import InputError
 from dipriv.guarantee import Guarantee
 from dipriv.release.accounting import Receipt
+from dipriv.release.analysis import Analysable, Analysis
+from dipriv.release.bootstrap import BootstrapModel
 from dipriv.release.evidence import evidence_of
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.schema import Schema
+from dipriv.sources import read_table
 from dipriv.sources.protocol import ReleaseJob
 from dipriv.sources.spark import is_spark_frame
 from dipriv.utility.judging import judge
@@ -110,7 +113,7 @@ class ReleaseSecrets:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Generic[Data]):
+class Release(Analysable, Generic[Data]):
     """A released table and what is guaranteed about it: all of it may be published, but for `secrets`.
 
     A pickle or a copy has no secrets.
@@ -136,6 +139,7 @@ class Release(Generic[Data]):
     _secrets: ReleaseSecrets | None = field(default=None)
     written: Written | None = None
     _receipt: Receipt | None = field(default=None)
+    _model: BootstrapModel | None = field(default=None)
 
     @property
     def receipt(self) -> Receipt:
@@ -188,6 +192,26 @@ class Release(Generic[Data]):
         return {} if self._secrets is None else expected_fidelity(self._secrets.mechanism)
 
     @cached_property
+    def _analysis(self) -> Analysis:
+        if self._model is None:
+            from dipriv.release.sheet import why_no_model
+
+            raise InputError(
+                f"this release has no model that intervals and answers are computed from: "
+                f"{why_no_model(self.guarantee)}",
+                'Release with reference="private", the default, and without a unit.',
+            )
+        return Analysis(self._model, self._rows)
+
+    def _rows(self) -> Any:
+        """The released rows in memory, in the caller's library where there is one."""
+        data: Any = self.data
+        facts = [] if self._model is None else [column.facts for column in self._model.columns]
+        if hasattr(data, "to_table") and self.written is not None and self.written.path is not None:
+            return read_table(self.written.path, facts).native
+        return data.to_table() if hasattr(data, "notify") else read_table(data, facts).native
+
+    @cached_property
     def verdict(self) -> Verdict | None:
         """What the release is good for: columns that are good, usable or lost, pairs, rows, and what would help.
 
@@ -222,7 +246,10 @@ class Release(Generic[Data]):
     def write(
         self, path: str | Path, *, force: bool = False, format: str | None = None, escape_formulas: bool = False
     ) -> Written:
-        """Write the released rows, and the guarantee beside them as PATH.dipriv.json: whole or not at all.
+        """Write the released rows with the files beside them: whole or not at all.
+
+        PATH.dipriv.json has the guarantee; PATH.sheet.json and, to read, PATH.sheet.html are the data sheet, which
+        `dipriv.load_sheet` reads. Nothing private is in them.
 
         Parameters
         ----------
@@ -272,7 +299,7 @@ class Release(Generic[Data]):
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt")}
+        kept = {name: value for name, value in vars(self).items() if name not in ("_secrets", "_receipt", "_analysis")}
         return kept | {"fidelity": self.fidelity, "verdict": self.verdict, "_secrets": None, "_receipt": None}
 
     def _repr_html_(self) -> str:

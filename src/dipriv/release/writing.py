@@ -1,4 +1,4 @@
-"""Write released rows of any source to a file or a folder, with the guarantee beside them."""
+"""Write released rows of any source to a file or a folder, with the guarantee and the data sheet beside them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pyarrow as pa
 from dipriv._sinks import FileSink, FolderSink
 from dipriv._tables import frames
 from dipriv.errors import InputError
-from dipriv.guarantee.sidecar import Sidecar
+from dipriv.guarantee.sidecar import PAGE_SUFFIX, SHEET_SUFFIX, SIDECAR_SUFFIX, Sidecar
+from dipriv.release.model_file import dump_model
 from dipriv.release.result import Release, Written
+from dipriv.release.sheet import Sheet, why_no_model
 from dipriv.sources.spark import is_spark_frame
 from dipriv.sources.stream import ReleasedBatches
 
@@ -38,7 +40,7 @@ def write_release(
 
 
 def deliver(release: Release[Any], sink: FileSink | FolderSink, *, sample: bool = False) -> Written:
-    """Write the rows into an open sink, commit it with its sidecar, then commit the release in the ledger."""
+    """Write the rows into an open sink, commit it with the files beside it, then commit the release in the ledger."""
     receipt = release.receipt
     with receipt.failing():
         written = _into_folder(release, sink) if isinstance(sink, FolderSink) else _into_file(release, sink, sample)
@@ -53,7 +55,7 @@ def _into_folder(release: Release[Any], sink: FolderSink) -> Written:
     with jobs(release.data.sparkSession.sparkContext), worker_errors():
         release.data.write.option("compression", "zstd").parquet(f"file://{sink.part}")
     sink.check_written(release.n_rows)
-    sink.commit(sidecar_text(release))
+    sink.commit(files_beside(release, sink.path.name))
     return Written(sink.path)
 
 
@@ -77,7 +79,7 @@ def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:
     else:
         _write(sink, _as_arrow(release.data))
     formulas = dict(sink.formulas)
-    sink.commit(sidecar_text(release, formulas, sink.escape_formulas))
+    sink.commit(files_beside(release, sink.name, formulas, sink.escape_formulas))
     pair = (pa.concat_tables(before), pa.concat_tables(after)) if before else None
     return Written(sink.path, formulas, sink.escape_formulas, pair)
 
@@ -115,9 +117,29 @@ def sidecar_of(release: Release[Any], formulas: dict[str, int] | None = None, es
     )
 
 
-def sidecar_text(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> str:
-    """The content of the file beside an output."""
-    return json.dumps(sidecar_of(release, formulas, escaped).to_dict(), indent=2, ensure_ascii=False) + "\n"
+def files_beside(
+    release: Release[Any], name: str, formulas: dict[str, int] | None = None, escaped: bool = False
+) -> dict[str, str]:
+    """The files beside an output, {ending of the name: text}: sidecar, data sheet, and the data sheet as a page."""
+    sidecar = sidecar_of(release, formulas, escaped)
+    sheet = sheet_of(release, name, sidecar)
+    return {
+        SIDECAR_SUFFIX: json.dumps(sidecar.to_dict(), indent=2, ensure_ascii=False) + "\n",
+        SHEET_SUFFIX: sheet.to_json(),
+        PAGE_SUFFIX: sheet.to_html(),
+    }
+
+
+def sheet_of(release: Release[Any], name: str, sidecar: Sidecar) -> Sheet:
+    """The data sheet of an output with this name."""
+    model = release._model
+    reason = why_no_model(release.guarantee) if model is None else None
+    try:
+        if model is not None:
+            dump_model(model)
+    except InputError as error:
+        model, reason = None, error.fault
+    return Sheet(name, sidecar, release.schema, release.declared, reason, model)
 
 
 def column_kinds(release: Release[Any]) -> dict[str, str]:

@@ -109,7 +109,9 @@ def test_the_sidecar_has_the_guarantee_and_no_value(tmp_path: Path) -> None:
     assert note["columns"] == {"age": "discrete", "income": "continuous", "sex": "categorical (declared)"}
     assert note["rows"] == {"read": 3000, "dropped": 0, "released": done.n_rows}
     assert str(MARKER) not in text
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.parquet", "out.parquet", "out.parquet.dipriv.json"]
+    beside = [f"out.parquet{ending}" for ending in ("", ".dipriv.json", ".sheet.html", ".sheet.json")]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.parquet", *beside]
+    assert all(str(MARKER) not in (tmp_path / name).read_text(encoding="utf-8") for name in beside[1:])
 
 
 def test_sampled_rows_match(tmp_path: Path) -> None:
