@@ -1,0 +1,55 @@
+"""Finding 21: one odd cell stopped a release with a ledger, after it was paid for, or changed a type in what it wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dipriv
+from dipriv.sources._cells import cell_hashes
+
+KEY = np.array([1, 2], np.uint64)
+LONG = "1234567890123456789"
+FAR = 2**62
+NESTED: dict[str, pa.Array] = {
+    "list": pa.array([[5], [FAR], None], pa.list_(pa.int64())).cast(pa.list_(pa.timestamp("s"))),
+    "struct": pa.StructArray.from_arrays([pa.array([5, FAR, 6]).cast(pa.timestamp("ms"))], ["at"]),
+    "same names": pa.StructArray.from_arrays([pa.array([1, 2, 3])] * 2, ["a", "a"]),
+    "no text": pa.ListArray.from_arrays([0, 1, 2, 3], pa.array([b"a", b"\xff", b"b"]).view(pa.string())),
+}
+
+
+def hashes(array: pa.Array) -> list[tuple[int, int]]:
+    return list(zip(*(lane.tolist() for lane in cell_hashes(array, KEY)), strict=True))
+
+
+@pytest.mark.parametrize("number", [LONG, "-" + LONG, "0.1234567890123456789", "1e300", "9" * 5000, "1e-9999"])
+def test_control_bytes_around_a_number_are_stripped_as_spaces_are(number: str) -> None:
+    blanks = [chr(code) for code in range(33)]
+    found = hashes(pa.array([number, *(blank + number + blank for blank in blanks)]))
+    assert set(found) == {found[0]}
+    hashes(pa.array([bytes([code]) + number.encode() + bytes([code]) for code in range(256)]))
+    hashes(pa.array([number[:5] + chr(code) + number[5:] for code in range(256)]))
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_nested_cell_that_python_does_not_have_is_hashed(name: str) -> None:
+    assert len(hashes(NESTED[name])) == 3
+
+
+def test_nested_cells_that_python_has_keep_their_hashes() -> None:
+    cells = [[1, 2], None, [], [None]]
+    assert hashes(pa.array(cells, pa.list_(pa.int64()))) == hashes(pa.array(["[1, 2]", None, "[]", "[None]"]))
+
+
+@pytest.mark.parametrize("cell", ["\x01" + LONG, LONG + "\0", "\x1c" + LONG])
+def test_a_ledger_takes_a_long_number_with_a_control_byte(cell: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [cell, *["a", "b"] * 30], "y": np.arange(61)})
+    with dipriv.Ledger.create(tmp_path / "ledger.db") as ledger:
+        options: dict[str, Any] = {"ledger": ledger, "dataset": "people", "seed": 1}
+        assert len(dipriv.privatize(frame, 1.0, **options).data) == len(frame)
