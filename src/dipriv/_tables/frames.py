@@ -379,7 +379,7 @@ def _from_pandas(series: Any) -> Any:
     try:
         return pa.Array.from_pandas(series)
     except UnicodeEncodeError:  # one cell's lone surrogate must not decide whether the table is released
-        return pa.Array.from_pandas(series.astype(object).map(valid_text))
+        return pa.Array.from_pandas(series.astype(object).map(valid_text).astype(series.dtype))  # of the same dtype
 
 
 def _is_plain(arrow_type: pa.DataType) -> bool:

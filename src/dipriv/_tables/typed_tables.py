@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from dipriv._tables.any_values import valid_text
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
 from dipriv._tables.column_types import (
@@ -117,25 +118,15 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
     if settled == "other" and not (given and given.option):
         return None
     if given is not None and (given.option or settled == "text") and given.leaf != "label":
-        found = settle(name, _count(series, rules), given)
-        is_plain = settled == "text" and _is_plain_text(series, present)
-        return None if found == pa.string() and is_plain else _read(series, found, rules)
+        return _read(series, settle(name, _count(series, rules), given), rules)
     if settled is None or is_nearly_empty(len(present), len(series)):
         return _question(name, classes, len(present), is_nearly_empty(len(present), len(series)))
     if settled == "text":
         asked = settle_text(name, _count(series, rules), given) if rules.judges(name) else None
-        return asked if isinstance(asked, Question) or _is_plain_text(series, present) else as_text(series)
+        return _read(series, asked if isinstance(asked, Question) else pa.string(), rules)
     if settled == "time":  # with their fractions of seconds
         return pa.array([cell if isinstance(cell, datetime.time) else None for cell in series], pa.time64("us"))
     return _read(series, settle(name, _count(series, rules)), rules)
-
-
-def _is_plain_text(series: Any, present: Any) -> bool:
-    """Whether Arrow reads the column as text by itself: of text, None and NaN alone."""
-    absent = series.to_numpy()[_absent(series)]
-    return all(isinstance(cell, str) for cell in present) and all(
-        cell is None or type(cell) is float for cell in absent
-    )
 
 
 def _question(name: str, classes: Counter[_Class], cells: int, nearly_empty: bool) -> Question:
@@ -151,7 +142,11 @@ def _count(series: Any, rules: TypeRules) -> Counts:
 
 
 def _read(series: Any, found: pa.DataType | Question, rules: TypeRules) -> pa.Array | Question:
-    return found if isinstance(found, Question) else parse(as_text(series), found, rules.marks)
+    """Objects as the type that was found; those that are read as text stay what they are, as text of a table does."""
+    if isinstance(found, Question):
+        return found
+    texts = as_text(series)
+    return texts.cast(found) if is_text(found) else parse(texts, found, rules.marks)
 
 
 def _class(of: type) -> _Class:
@@ -184,7 +179,7 @@ def _absent(series: Any) -> NDArray[np.bool_]:
 def _text(cell: Any) -> str | None:
     kind = _class(type(cell))
     if kind == "text":
-        return str(cell).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
+        return str(valid_text(cell))
     if kind == "boolean":
         return "true" if cell else "false"
     if kind == "number":

@@ -1,4 +1,4 @@
-"""Finding 21: one odd cell stopped a release with a ledger, after it was paid for, or changed a type in what it wrote."""
+"""Finding 21: one odd cell stopped a release with a ledger, after the budget was spent, or changed a published type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import pyarrow as pa
 import pytest
 
 import dipriv
+from dipriv._tables import frames
+from dipriv._tables.typed_tables import settle_table
+from dipriv.release.options import ReleaseOptions
 from dipriv.sources._cells import cell_hashes
+from tests.security.findings.test_01_odd_cell import promised
 
 KEY = np.array([1, 2], np.uint64)
 LONG = "1234567890123456789"
@@ -53,3 +57,36 @@ def test_a_ledger_takes_a_long_number_with_a_control_byte(cell: str, tmp_path: P
     with dipriv.Ledger.create(tmp_path / "ledger.db") as ledger:
         options: dict[str, Any] = {"ledger": ledger, "dataset": "people", "seed": 1}
         assert len(dipriv.privatize(frame, 1.0, **options).data) == len(frame)
+
+
+ODD: dict[str, Any] = {
+    "text": "q",
+    "None": None,
+    "NaN": np.nan,
+    "numpy's NaN": np.float64("nan"),
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+    "whole": 5,
+    "decimal": 1.5,
+    "bytes": b"q",
+    "object": object(),
+    "surrogate": "\ud800",
+}
+
+
+@pytest.mark.parametrize("types", [None, {"t": "text"}], ids=["no types", "types"])
+@pytest.mark.parametrize("missing", [(), ("a",)], ids=["no marks", "marks"])
+def test_one_object_changes_no_type_of_a_column_of_text(types: Any, missing: Any, tmp_path: Path) -> None:
+    """Neither the fitted columns nor, for a reference that is public, a byte of the exported file."""
+    found: dict[str, Any] = {}
+    public = pd.DataFrame({"t": pd.Series(["a", "b"] * 50, dtype=object)})
+    for name, cell in ODD.items():
+        frame = pd.DataFrame({"t": pd.Series([cell, *["a", "b"] * 50], dtype=object)})
+        options: dict[str, Any] = {"types": types, "missing": missing, "seed": 1}
+        plan = promised(frame, types=types, missing=missing)
+        dipriv.DIP(1.0, public=public, **options).fit(frame).export_local(tmp_path / name)
+        table, _ = settle_table(frames.read(frame), ["t"], ReleaseOptions(1.0).type_rules(["t"], {}))
+        content = (tmp_path / name).read_bytes()
+        found[name] = str(plan), content, table.arrow_type("t")
+    assert {name: of == found["text"] for name, of in found.items()} == dict.fromkeys(ODD, True)
+    assert found["text"][2] == pa.string()
