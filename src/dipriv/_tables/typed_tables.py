@@ -7,18 +7,13 @@ its keeper says so. A pandas column of objects has no type of its own: it is jud
 from __future__ import annotations
 
 import datetime
-import decimal
-import numbers
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
-from numpy.typing import NDArray
 
-from dipriv._tables.any_values import valid_text
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
 from dipriv._tables.column_types import (
@@ -36,11 +31,11 @@ from dipriv._tables.column_types import (
     settle_text,
 )
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.python_objects import ObjectClass, as_text, class_of, is_absent
 from dipriv.schema import ColumnType
 
-_Class: TypeAlias = Literal["text", "boolean", "number", "date", "time", "other"]
 _NO_MARKS: tuple[str, ...] = ()
-_SAID: dict[_Class, str] = {
+_SAID: dict[ObjectClass, str] = {
     "number": "numbers",
     "boolean": "booleans",
     "date": "dates",
@@ -107,10 +102,10 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
 
     A type that is given by name settles it for any objects.
     """
-    present = series.to_numpy()[~_absent(series)]
-    classes = Counter[_Class]()
+    present = series.to_numpy()[~is_absent(series)]
+    classes = Counter[ObjectClass]()
     for of, times in Counter(map(type, present)).items():
-        classes[_class(of)] += times
+        classes[class_of(of)] += times
     given = rules.given.get(name)
     settled = next((of for of in classes if fits(classes[of], len(present))), None)
     if not len(present):
@@ -129,8 +124,8 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
     return _read(series, settle(name, _count(series, rules)), rules)
 
 
-def _question(name: str, classes: Counter[_Class], cells: int, nearly_empty: bool) -> Question:
-    found: list[tuple[_Class, int]] = classes.most_common(1) or [("text", 0)]
+def _question(name: str, classes: Counter[ObjectClass], cells: int, nearly_empty: bool) -> Question:
+    found: list[tuple[ObjectClass, int]] = classes.most_common(1) or [("text", 0)]
     most = found[0][0]
     looks = "it is nearly empty" if nearly_empty else f"{100 * classes[most] // cells}% of its cells are {_SAID[most]}"
     first: ColumnType = "number" if most == "text" or most == "other" else most  # noqa: PLR1714 - for type checkers
@@ -147,49 +142,6 @@ def _read(series: Any, found: pa.DataType | Question, rules: TypeRules) -> pa.Ar
         return found
     texts = as_text(series)
     return texts.cast(found) if is_text(found) else parse(texts, found, rules.marks)
-
-
-def _class(of: type) -> _Class:
-    """What objects of a Python class are."""
-    if issubclass(of, str):
-        return "text"
-    if issubclass(of, bool | np.bool_):
-        return "boolean"
-    if issubclass(of, numbers.Real | decimal.Decimal) and not issubclass(of, np.timedelta64):
-        return "number"
-    if issubclass(of, datetime.date):
-        return "date"
-    return "time" if issubclass(of, datetime.time) else "other"
-
-
-def as_text(series: Any) -> pa.Array:
-    """Objects as they would be written in a CSV file; null where that is missing, and "(object)" for other things."""
-    cells = zip(series.to_numpy(), _absent(series), strict=True)
-    return pa.array([None if missing else _text(cell) for cell, missing in cells], pa.large_string())
-
-
-def _absent(series: Any) -> NDArray[np.bool_]:
-    """Which objects are missing; the signaling NaN of decimal numbers is, too."""
-    with decimal.localcontext() as context:
-        context.traps[decimal.InvalidOperation] = False
-        absent: NDArray[np.bool_] = series.isna().to_numpy()
-        return absent
-
-
-def _text(cell: Any) -> str | None:
-    kind = _class(type(cell))
-    if kind == "text":
-        return str(valid_text(cell))
-    if kind == "boolean":
-        return "true" if cell else "false"
-    if kind == "number":
-        try:
-            return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
-        except (ValueError, OverflowError, TypeError):  # Python writes no whole number of more than 4,300 digits
-            return None
-    if kind in ("date", "time"):
-        return str(cell.isoformat())
-    return "(object)"
 
 
 def _is_readable(arrow_type: pa.DataType) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from dipriv._tables import frames
 from dipriv._tables.typed_tables import settle_table
 from dipriv.release.options import ReleaseOptions
 from dipriv.sources._cells import cell_hashes
+from dipriv.sources._fingerprint import fingerprint_of
 from tests.security.findings.test_01_odd_cell import promised
 
 KEY = np.array([1, 2], np.uint64)
@@ -90,3 +92,39 @@ def test_one_object_changes_no_type_of_a_column_of_text(types: Any, missing: Any
         found[name] = str(plan), content, table.arrow_type("t")
     assert {name: of == found["text"] for name, of in found.items()} == dict.fromkeys(ODD, True)
     assert found["text"][2] == pa.string()
+
+
+UNTYPED: dict[str, Any] = {
+    "objects": lambda cells: pd.DataFrame({"t": pd.Series([object(), *cells], dtype=object)}),
+    "bytes": lambda cells: pd.DataFrame({"t": pd.Series([b"q", *cells], dtype=object)}),
+    "complex": lambda cells: pd.DataFrame({"t": np.array([1j] * (1 + len(cells)))}),
+    "polars": lambda cells: pl.DataFrame({"t": pl.Series([object(), *cells], dtype=pl.Object)}),
+    "longdouble": lambda cells: np.ones((1 + len(cells), 1), np.longdouble),
+    "labels": lambda cells: pa.table({"t": LISTED}),
+}
+LISTED = pa.chunked_array([pa.DictionaryArray.from_arrays([0, 1, None], pa.array([[n], [2]])) for n in (1, 3)])
+
+
+@pytest.mark.parametrize("name", UNTYPED)
+def test_a_column_without_an_arrow_type_is_fingerprinted(name: str) -> None:
+    table = frames.read(UNTYPED[name](["a", "b"]))
+    batch = table.fingerprinted()
+    assert tuple(batch.schema.names) == table.names
+    assert fingerprint_of(batch, bytes(32)).result().rows == table.rows
+
+
+def test_objects_are_fingerprinted_as_what_they_are() -> None:
+    objects = pd.DataFrame({"a": pd.Series([1, 2.5, None], dtype=object), "b": pd.Series([b"", "x", "y"])})
+    found = fingerprint_of(frames.read(objects).fingerprinted(), bytes(32)).result()
+    typed = pa.record_batch({"a": [1, 2.5, None], "b": ["(object)", "x", "y"]})
+    assert found == fingerprint_of(typed, bytes(32)).result()
+
+
+@pytest.mark.parametrize("cell", [object(), b"q", (1, 2)], ids=["object", "bytes", "tuple"])
+def test_a_ledger_takes_a_table_of_one_column_with_an_odd_object(cell: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"t": pd.Series([cell, *["a", "b"] * 30], dtype=object)})
+    with dipriv.Ledger.create(tmp_path / "ledger.db") as ledger:
+        options: dict[str, Any] = {"ledger": ledger, "dataset": "people", "types": {"t": "text"}, "seed": 1}
+        assert len(dipriv.privatize(frame, 1.0, **options).data) == len(frame)
+        fitted = dipriv.DIP(1.0, **options).fit(frame)
+        assert len(fitted.transform(frame)) == len(frame)
