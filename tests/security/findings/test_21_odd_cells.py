@@ -13,8 +13,8 @@ import pytest
 
 import dipriv
 from dipriv._tables import frames
+from dipriv._tables.column_types import TypeRules
 from dipriv._tables.typed_tables import settle_table
-from dipriv.release.options import ReleaseOptions
 from dipriv.sources._cells import cell_hashes
 from dipriv.sources._fingerprint import fingerprint_of
 from tests.security.findings.test_01_odd_cell import promised
@@ -87,13 +87,14 @@ def test_one_object_changes_no_type_of_a_column_of_text(types: Any, missing: Any
         options: dict[str, Any] = {"types": types, "missing": missing, "seed": 1}
         plan = promised(frame, types=types, missing=missing)
         dipriv.DIP(1.0, public=public, **options).fit(frame).export_local(tmp_path / name)
-        table, _ = settle_table(frames.read(frame), ["t"], ReleaseOptions(1.0).type_rules(["t"], {}))
+        table, _ = settle_table(frames.read(frame), ["t"], TypeRules())
         content = (tmp_path / name).read_bytes()
         found[name] = str(plan), content, table.arrow_type("t")
     assert {name: of == found["text"] for name, of in found.items()} == dict.fromkeys(ODD, True)
     assert found["text"][2] == pa.string()
 
 
+LISTED = pa.chunked_array([pa.DictionaryArray.from_arrays([0, 1, None], pa.array([[n], [2]])) for n in (1, 3)])
 UNTYPED: dict[str, Any] = {
     "objects": lambda cells: pd.DataFrame({"t": pd.Series([object(), *cells], dtype=object)}),
     "bytes": lambda cells: pd.DataFrame({"t": pd.Series([b"q", *cells], dtype=object)}),
@@ -102,7 +103,6 @@ UNTYPED: dict[str, Any] = {
     "longdouble": lambda cells: np.ones((1 + len(cells), 1), np.longdouble),
     "labels": lambda cells: pa.table({"t": LISTED}),
 }
-LISTED = pa.chunked_array([pa.DictionaryArray.from_arrays([0, 1, None], pa.array([[n], [2]])) for n in (1, 3)])
 
 
 @pytest.mark.parametrize("name", UNTYPED)
