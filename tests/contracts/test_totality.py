@@ -22,7 +22,7 @@ from dipriv.references import Grouped, Known, Mixture, Parametric
 
 ROWS = 120
 INT64 = (-(2**63), 2**63 - 1, 0, -1)
-TEXTS = ("", "x" * 1_000_000, "a\0b", "\N{SNOWMAN}\U0001f600", "(other)")
+TEXTS = ("", "x" * 1_000_000, "a\0b", "\x011234567890123456789\0", "\N{SNOWMAN}\U0001f600", "(other)")
 TYPES: dict[str, tuple[pa.DataType, Callable[[int], Any], tuple[Any, ...]]] = {
     "int64": (pa.int64(), lambda k: k % 9, INT64),
     "int8": (pa.int8(), lambda k: k % 9, (-128, 127)),

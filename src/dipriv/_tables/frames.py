@@ -23,6 +23,7 @@ from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
 from dipriv._tables.any_values import array_of_any, valid_text
 from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, storage_of, value_range
+from dipriv._tables.python_objects import as_text, texts_of
 from dipriv.errors import InputError, SchemaError
 
 Backend: TypeAlias = Literal["pandas", "polars", "pyarrow", "numpy"]
@@ -176,6 +177,21 @@ class Table:
             with suppress(SchemaError):
                 arrays[name] = self._raw(name)[0]
         return pa.record_batch(arrays)
+
+    def fingerprinted(self) -> pa.RecordBatch:
+        """The same, to recognize the table by: columns without an Arrow type are text, and none is left out."""
+        return pa.record_batch({name: self._recognizable(name) for name in self.names})
+
+    def _recognizable(self, name: str) -> pa.Array:
+        with suppress(SchemaError):
+            return self._raw(name)[0]
+        column = self._native_column(name)
+        if self.backend == "pandas":
+            return as_text(column.astype(object))
+        if self.backend == "pyarrow":  # a dictionary, of labels that are refused
+            return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks]).combine_chunks()
+        cells = list(column)
+        return texts_of(cells, [cell is None for cell in cells])
 
     def selected_rows(self) -> pa.Table:
         """The selected rows of an Arrow table, unchanged."""
@@ -379,7 +395,7 @@ def _from_pandas(series: Any) -> Any:
     try:
         return pa.Array.from_pandas(series)
     except UnicodeEncodeError:  # one cell's lone surrogate must not decide whether the table is released
-        return pa.Array.from_pandas(series.astype(object).map(valid_text))
+        return pa.Array.from_pandas(series.astype(object).map(valid_text).astype(series.dtype))  # of the same dtype
 
 
 def _is_plain(arrow_type: pa.DataType) -> bool:

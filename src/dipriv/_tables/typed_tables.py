@@ -7,16 +7,12 @@ its keeper says so. A pandas column of objects has no type of its own: it is jud
 from __future__ import annotations
 
 import datetime
-import decimal
-import numbers
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
-from numpy.typing import NDArray
 
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import classify
@@ -35,11 +31,11 @@ from dipriv._tables.column_types import (
     settle_text,
 )
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.python_objects import ObjectClass, as_text, class_of, is_absent
 from dipriv.schema import ColumnType
 
-_Class: TypeAlias = Literal["text", "boolean", "number", "date", "time", "other"]
 _NO_MARKS: tuple[str, ...] = ()
-_SAID: dict[_Class, str] = {
+_SAID: dict[ObjectClass, str] = {
     "number": "numbers",
     "boolean": "booleans",
     "date": "dates",
@@ -106,10 +102,10 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
 
     A type that is given by name settles it for any objects.
     """
-    present = series.to_numpy()[~_absent(series)]
-    classes = Counter[_Class]()
+    present = series.to_numpy()[~is_absent(series)]
+    classes = Counter[ObjectClass]()
     for of, times in Counter(map(type, present)).items():
-        classes[_class(of)] += times
+        classes[class_of(of)] += times
     given = rules.given.get(name)
     settled = next((of for of in classes if fits(classes[of], len(present))), None)
     if not len(present):
@@ -117,29 +113,19 @@ def _settle_objects(name: str, series: Any, rules: TypeRules) -> pa.Array | Ques
     if settled == "other" and not (given and given.option):
         return None
     if given is not None and (given.option or settled == "text") and given.leaf != "label":
-        found = settle(name, _count(series, rules), given)
-        is_plain = settled == "text" and _is_plain_text(series, present)
-        return None if found == pa.string() and is_plain else _read(series, found, rules)
+        return _read(series, settle(name, _count(series, rules), given), rules)
     if settled is None or is_nearly_empty(len(present), len(series)):
         return _question(name, classes, len(present), is_nearly_empty(len(present), len(series)))
     if settled == "text":
         asked = settle_text(name, _count(series, rules), given) if rules.judges(name) else None
-        return asked if isinstance(asked, Question) or _is_plain_text(series, present) else as_text(series)
+        return _read(series, asked if isinstance(asked, Question) else pa.string(), rules)
     if settled == "time":  # with their fractions of seconds
         return pa.array([cell if isinstance(cell, datetime.time) else None for cell in series], pa.time64("us"))
     return _read(series, settle(name, _count(series, rules)), rules)
 
 
-def _is_plain_text(series: Any, present: Any) -> bool:
-    """Whether Arrow reads the column as text by itself: of text, None and NaN alone."""
-    absent = series.to_numpy()[_absent(series)]
-    return all(isinstance(cell, str) for cell in present) and all(
-        cell is None or type(cell) is float for cell in absent
-    )
-
-
-def _question(name: str, classes: Counter[_Class], cells: int, nearly_empty: bool) -> Question:
-    found: list[tuple[_Class, int]] = classes.most_common(1) or [("text", 0)]
+def _question(name: str, classes: Counter[ObjectClass], cells: int, nearly_empty: bool) -> Question:
+    found: list[tuple[ObjectClass, int]] = classes.most_common(1) or [("text", 0)]
     most = found[0][0]
     looks = "it is nearly empty" if nearly_empty else f"{100 * classes[most] // cells}% of its cells are {_SAID[most]}"
     first: ColumnType = "number" if most == "text" or most == "other" else most  # noqa: PLR1714 - for type checkers
@@ -151,50 +137,11 @@ def _count(series: Any, rules: TypeRules) -> Counts:
 
 
 def _read(series: Any, found: pa.DataType | Question, rules: TypeRules) -> pa.Array | Question:
-    return found if isinstance(found, Question) else parse(as_text(series), found, rules.marks)
-
-
-def _class(of: type) -> _Class:
-    """What objects of a Python class are."""
-    if issubclass(of, str):
-        return "text"
-    if issubclass(of, bool | np.bool_):
-        return "boolean"
-    if issubclass(of, numbers.Real | decimal.Decimal) and not issubclass(of, np.timedelta64):
-        return "number"
-    if issubclass(of, datetime.date):
-        return "date"
-    return "time" if issubclass(of, datetime.time) else "other"
-
-
-def as_text(series: Any) -> pa.Array:
-    """Objects as they would be written in a CSV file; null where that is missing, and "(object)" for other things."""
-    cells = zip(series.to_numpy(), _absent(series), strict=True)
-    return pa.array([None if missing else _text(cell) for cell, missing in cells], pa.large_string())
-
-
-def _absent(series: Any) -> NDArray[np.bool_]:
-    """Which objects are missing; the signaling NaN of decimal numbers is, too."""
-    with decimal.localcontext() as context:
-        context.traps[decimal.InvalidOperation] = False
-        absent: NDArray[np.bool_] = series.isna().to_numpy()
-        return absent
-
-
-def _text(cell: Any) -> str | None:
-    kind = _class(type(cell))
-    if kind == "text":
-        return str(cell).encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
-    if kind == "boolean":
-        return "true" if cell else "false"
-    if kind == "number":
-        try:
-            return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
-        except (ValueError, OverflowError, TypeError):  # Python writes no whole number of more than 4,300 digits
-            return None
-    if kind in ("date", "time"):
-        return str(cell.isoformat())
-    return "(object)"
+    """Objects as the type that was found; those that are read as text stay what they are, as text of a table does."""
+    if isinstance(found, Question):
+        return found
+    texts = as_text(series)
+    return texts.cast(found) if is_text(found) else parse(texts, found, rules.marks)
 
 
 def _is_readable(arrow_type: pa.DataType) -> bool:

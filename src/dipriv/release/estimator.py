@@ -336,13 +336,15 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return ReleaseOptions(**self.get_params(deep=False))
 
     def _fingerprint(self, table: Table) -> bytes:
-        return fingerprint_of(table.batch().select(list(self.mechanism_.names)), self._fingerprint_key).content()
+        return fingerprint_of(
+            table.fingerprinted().select(list(self.mechanism_.names)), self._fingerprint_key
+        ).content()
 
     def _seen_by_ledger(self, receipts: TransformReceipts, table: Table) -> TableFingerprint | None:
         """The fingerprint that the ledger knows a table by, of all its columns."""
         if receipts.session is None or not table.rows:
             return None
-        return fingerprint_of(table.batch(), receipts.session.fingerprint_key()).result()
+        return fingerprint_of(table.fingerprinted(), receipts.session.fingerprint_key()).result()
 
     def _open_receipts(self) -> TransformReceipts:
         """The reservation of `fit` for the first transform, and a new one for each further transform."""

@@ -62,6 +62,8 @@ _TRUE, _FALSE, _INF, _INFINITY, _NAN = (
 )
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(309)])
 _NO_BYTES = np.zeros(1, np.uint8)
+_BLANK = bytes(range(33))
+"""The bytes at the ends of a text that are no part of its canonical form: spaces and control characters."""
 
 
 def cell_hashes(array: pa.Array, key: Words) -> Hashes:
@@ -86,8 +88,7 @@ def cell_hashes(array: pa.Array, key: Words) -> Hashes:
         return _of_floats(array, key)
     if pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_temporal(kind):
         return _of_integers(array, key)
-    cells = [None if cell is None else repr(cell) for cell in array.to_pylist()]  # nested: one by one, slowly
-    return _of_texts(pa.array(cells, pa.large_string()), key)
+    return _of_objects(array, key)
 
 
 def row_hashes(sums: Hashes, key: Words) -> Hashes:
@@ -146,8 +147,7 @@ def _of_integers(array: pa.Array, key: Words) -> Hashes:
     elif pt.is_temporal(arrow_type):
         kind = MOMENT if pt.is_timestamp(arrow_type) else TIME if pt.is_time(arrow_type) else DURATION
         if pt.is_interval(arrow_type):
-            array = pa.array([None if cell is None else repr(cell) for cell in array.to_pylist()], pa.large_string())
-            return _of_texts(array, key)
+            return _of_objects(array, key)
         ticks = _filled(array.cast(pa.int32() if pt.is_time32(arrow_type) else pa.int64())).astype(np.int64)
         factors = {"s": 1_000_000, "ms": 1000, "us": 1}
         words = ticks // 1000 if arrow_type.unit == "ns" else ticks * factors[arrow_type.unit]
@@ -178,9 +178,24 @@ def _of_texts(array: pa.Array, key: Words) -> Hashes:
     found, hard = Hashes.empty(len(array)), np.zeros(len(array), np.bool_)
     _hash_texts(text, ends, key[0], key[1], _MARK_WORDS, _POWERS, found.high, found.low, hard)
     if hard.any():
-        numbers = np.array([float(bytes(text[ends[i] : ends[i + 1]])) for i in np.flatnonzero(hard)])
+        # `_decimal` has read them to their ends, so that Python reads them, too, without what `_hash_texts` strips
+        numbers = np.array([float(bytes(text[ends[i] : ends[i + 1]]).strip(_BLANK)) for i in np.flatnonzero(hard)])
         found.high[hard], found.low[hard] = _of_words(*_canonical_numbers(numbers), key)
     return found
+
+
+def _of_objects(array: pa.Array, key: Words) -> Hashes:
+    """Nested cells and intervals, written by Python, one by one and slowly."""
+    return _of_texts(pa.array([_written(cell) for cell in array], pa.large_string()), key)
+
+
+def _written(cell: pa.Scalar) -> str | None:
+    """A cell as Python writes it; all those that Python does not have, such as a list with the year 10000, alike."""
+    try:
+        value = cell.as_py()
+        return None if value is None else repr(value)
+    except Exception:  # the message may hold the cell
+        return "(object)"
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:

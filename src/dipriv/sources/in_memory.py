@@ -59,7 +59,7 @@ class TableSource:
         """Fingerprint the table, and settle the types of text."""
         fingerprint = None
         if request.fingerprint is not None:
-            batch = self.table.batch()
+            batch = self.table.fingerprinted()
             seen = PrefixFingerprints(request.fingerprint, batch.schema.names)
             seen.update(batch)
             fingerprint = seen.result()

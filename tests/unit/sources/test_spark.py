@@ -471,6 +471,18 @@ def test_the_command_reads_csv(session: Any, files: Path, tmp_path: Path) -> Non
     assert len(set(released.column("key").to_pylist())) == released.num_rows == told["rows"]["released"]
 
 
+def test_a_ledger_recognizes_csv_files(session: Any, tmp_path: Path) -> None:
+    """By their cells before they are read as other types: as it recognizes the same table of pandas."""
+    table = pa.table({"pay": [1000 + 7 * n for n in range(300)], "city": ["ab"[n % 2] for n in range(300)]})
+    pacsv.write_csv(table, tmp_path / "t.csv")
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
+        asked = ("-e", 1, "--dataset", "people", "--ledger", tmp_path / "ledger.db")
+        assert "data set 'people', release 1" in _run(tmp_path / "t.csv", "-o", tmp_path / "out", *asked)
+        assert pq.read_table(tmp_path / "out").num_rows == 300
+        call = partial(dipriv.privatize, table.to_pandas(), 1.0, ledger=ledger, dataset="others")
+        refused(dipriv.BudgetError, "already known as data set 'people'", call=call)
+
+
 def test_a_command_that_fails_leaves_nothing(
     session: Any, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,9 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """Counts the rows of each block and digests it. One row a block; the last has the fingerprint of the task's rows.
+    """Counts the rows of each block and digests its verified columns, if any: one row a block.
+
+    The last row has the fingerprint of the task's rows.
 
     Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
     bytes some ten times as fast as its cells.
@@ -104,7 +106,7 @@ class FirstPass:
             if row is not None:
                 yield self._packed(*row, b"")
             some = block.select(list(self.verified))
-            digest = block_digest(_as_table(some), self.verified, self.key)
+            digest = block_digest(_as_table(some), self.verified, self.key) if self.verified else b""
             if self.fingerprint_key is not None:
                 seen = seen or Fingerprint(self.fingerprint_key, block.column_names)
                 for batch in block.to_batches():

@@ -1,0 +1,65 @@
+"""Python objects in a column without a type: what each is, and what it is as text. Every object has an answer."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import numbers
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dipriv._tables.any_values import valid_text
+
+ObjectClass: TypeAlias = Literal["text", "boolean", "number", "date", "time", "other"]
+
+
+def class_of(of: type) -> ObjectClass:
+    """What objects of a Python class are."""
+    if issubclass(of, str):
+        return "text"
+    if issubclass(of, bool | np.bool_):
+        return "boolean"
+    if issubclass(of, numbers.Real | decimal.Decimal) and not issubclass(of, np.timedelta64):
+        return "number"
+    if issubclass(of, datetime.date):
+        return "date"
+    return "time" if issubclass(of, datetime.time) else "other"
+
+
+def as_text(series: Any) -> pa.Array:
+    """Objects of pandas as they would be written in a CSV file; null where one is missing, "(object)" for others."""
+    return texts_of(series.to_numpy(), is_absent(series))
+
+
+def texts_of(cells: Iterable[Any], absent: Iterable[bool]) -> pa.Array:
+    """The same for objects of any library, and which of them are missing."""
+    pairs = zip(cells, absent, strict=True)
+    return pa.array([None if missing else _text(cell) for cell, missing in pairs], pa.large_string())
+
+
+def is_absent(series: Any) -> NDArray[np.bool_]:
+    """Which objects are missing; the signaling NaN of decimal numbers is, too."""
+    with decimal.localcontext() as context:
+        context.traps[decimal.InvalidOperation] = False
+        absent: NDArray[np.bool_] = series.isna().to_numpy()
+        return absent
+
+
+def _text(cell: Any) -> str | None:
+    kind = class_of(type(cell))
+    if kind == "text":
+        return str(valid_text(cell))
+    if kind == "boolean":
+        return "true" if cell else "false"
+    if kind == "number":
+        try:
+            return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
+        except (ValueError, OverflowError, TypeError):  # Python writes no whole number of more than 4,300 digits
+            return None
+    if kind in ("date", "time"):
+        return str(cell.isoformat())
+    return "(object)"
