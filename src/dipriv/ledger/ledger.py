@@ -130,7 +130,8 @@ class Ledger:
             or content is stored under the suggested name, so that only the user knows whether it describes the same
             people.
         InputError : the table is not known, and there is neither a name nor a suggestion.
-        LedgerError : the database failed.
+        LedgerError : the name is unknown and similar to a known one, so that it may be mistyped, or the database
+            failed.
         """
         with self._database.reading() as connection:
             option = self._database.option
@@ -193,7 +194,7 @@ class Ledger:
         DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
             held-out rows could be released, or protected rows be held out.
         InputError : ε is outside its limits, or below that of the guarantee.
-        LedgerError : the data set is unknown, or the database failed.
+        LedgerError : the data set is unknown, or its new name is similar to a known one, or the database failed.
         """
         epsilon = _checked(epsilon, guarantee)
         if not isinstance(release, ReleaseRequest):
@@ -286,7 +287,7 @@ class Ledger:
         name = check_name(name)
         with self._registering() as connection:
             if not is_new:
-                queries.check_spelling(connection, name)
+                queries.check_spelling(connection, name, "--new (is_new=True)")
             dataset = queries.find_or_register(connection, name)
             connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**budget))
             return queries.stored_dataset(connection, name, self._database.option).dataset

@@ -73,13 +73,13 @@ def stored_dataset(connection: Connection, name: str, option: str = "") -> Store
     )
 
 
-def check_spelling(connection: Connection, name: str) -> None:
-    """Raise LedgerError if the name is unknown but similar to a known one."""
+def check_spelling(connection: Connection, name: str, override: str) -> None:
+    """Raise LedgerError if the name is unknown but similar to a known one; `override` is how to say that it is new."""
     known = {*connection.execute(select(DATASETS.c.name)).scalars()}
     if name not in known and (similar := _similar(name, known)):
         raise LedgerError(
             f"the ledger has no data set {name!r}; did you mean {similar}?",
-            "Correct the name, or say that it is a new one: --new (is_new=True).",
+            f"Correct the name, or say that it is a new one: {override}.",
         )
 
 
@@ -122,6 +122,7 @@ def resolve_name(
     if others:
         raise _asked(others)
     if given is not None:
+        check_spelling(connection, given, f"--new-dataset {quote(given)} (new_dataset={given!r})")
         return given
     if suggestion is None:
         raise InputError("the ledger does not know this table.", "Name its data set: dataset=...")
