@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dipriv
-from dipriv.errors import LedgerError
+from dipriv.errors import BudgetError, DisclosureError, LedgerError, PrivacyWarning
 from dipriv.ledger import Ledger
 from tests.security.findings.test_03_second_budget import empty
 
@@ -27,3 +30,58 @@ def test_a_mistyped_name_has_no_budget_of_its_own(empty: Ledger) -> None:
     assert [dataset.name for dataset in empty.datasets()] == ["people"]
     release = dipriv.privatize(people(200, 1), 5.0, ledger=empty, new_dataset="poeple")
     assert release.dataset == "poeple"
+
+
+def spent(ledger: Ledger) -> dict[str, float]:
+    return {dataset.name: dataset.spent for dataset in ledger.datasets()}
+
+
+@pytest.fixture
+def cohorts(empty: Ledger) -> list[pd.DataFrame]:
+    """Two tables that are released, and both in one."""
+    tables = [people(200, seed) for seed in (1, 2)]
+    for table, name in zip(tables, ("first", "second"), strict=True):
+        dipriv.privatize(table, 1.0, ledger=empty, dataset=name)
+    return [*tables, pd.concat(tables, ignore_index=True)]
+
+
+def test_a_pooled_table_is_counted_in_both_data_sets(cohorts: list[pd.DataFrame], empty: Ledger) -> None:
+    """Either name was refused in favour of the other one."""
+    with pytest.raises(BudgetError, match="counts it in each of these data sets"):
+        dipriv.privatize(cohorts[2], 1.0, ledger=empty)
+    for n_releases, name in ((2, "first"), (3, "second"), (4, None)):  # then its content is known
+        with pytest.warns(PrivacyWarning, match="several data sets"):
+            dipriv.privatize(cohorts[2], 1.0, ledger=empty, dataset=name)
+        assert spent(empty) == {"first": n_releases, "second": n_releases}
+    assert all(record.state == "done" for name in spent(empty) for record in empty.records(name))
+    dipriv.privatize(cohorts[0], 1.0, ledger=empty)
+    assert spent(empty) == {"first": 5.0, "second": 4.0}
+
+
+def test_a_pooled_table_needs_the_budget_of_both_data_sets(cohorts: list[pd.DataFrame], empty: Ledger) -> None:
+    empty.set_budget("second", 1.5)
+    with pytest.raises(BudgetError, match=r"only 0\.5 is left of the budget ε = 1\.5 of data set 'second'"):
+        dipriv.privatize(cohorts[2], 1.0, ledger=empty, dataset="first")
+    with pytest.raises(BudgetError, match="this table has"):  # control: not a data set that it resembles
+        dipriv.privatize(cohorts[2], 0.5, ledger=empty, dataset="other")
+    with pytest.raises(DisclosureError):
+        dipriv.privatize(cohorts[2], 0.5, ledger=empty, dataset="first", reference="holdout")
+    assert spent(empty) == {"first": 1.0, "second": 1.0}
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["read to its end", "closed"])
+def test_a_stream_goes_on_and_counts_rows_of_another_data_set(
+    is_read: bool, cohorts: list[pd.DataFrame], empty: Ledger
+) -> None:
+    """A refusal came after rows had left, and the other data set did not count them."""
+    empty.set_budget("second", 1.0)
+    dip = dipriv.DIP(1.0, ledger=empty, dataset="first").fit(cohorts[0])
+    rows = pa.Table.from_pandas(pd.concat([cohorts[0], cohorts[1][:100]], ignore_index=True), preserve_index=False)
+    batches = dip.transform_batches(rows.to_batches(50))
+    assert sum(next(batches).num_rows for _ in range(6)) == 300
+    end: Callable[[], object] = (lambda: [*batches]) if is_read else batches.close  # type: ignore[attr-defined]
+    with pytest.warns(PrivacyWarning, match=r"also in 'second' \(release 2\), more than the budget of 'second' allows"):
+        end()
+    assert spent(empty) == {"first": 2.0, "second": 2.0}
+    assert empty.dataset("second").left == 0
+    assert {empty.records(name)[-1].state for name in spent(empty)} == {"done" if is_read else "failed"}
