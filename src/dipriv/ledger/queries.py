@@ -154,7 +154,8 @@ def _asked(found: list[Resemblance]) -> BudgetError:
         f"this table {listed(found)}.",
         f"If it describes the same people, count it there: --dataset {quote(first)} (dataset={first!r})"
         f"{', which counts it in each of these data sets' if len(found) > 1 else ''}. If it describes "
-        "other people, say so of this table, with the name of its own data set, new or known: --new-dataset NAME (new_dataset=...).",
+        "other people, say so of this table, with the name of its own data set, new or known: "
+        "--new-dataset NAME (new_dataset=...).",
     )
 
 
