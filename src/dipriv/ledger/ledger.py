@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -122,7 +123,8 @@ class Ledger:
 
         Returns
         -------
-        The state; empty except for the name if the data set is new.
+        The state; empty except for the name if the data set is new. `also` names the other data sets that the table
+        resembles and is counted in, if it resembles the named one.
 
         Raises
         ------
@@ -130,12 +132,13 @@ class Ledger:
             or content is stored under the suggested name, so that only the user knows whether it describes the same
             people.
         InputError : the table is not known, and there is neither a name nor a suggestion.
-        LedgerError : the database failed.
+        LedgerError : the name is unknown and similar to a known one, so that it may be mistyped, or the database
+            failed.
         """
         with self._database.reading() as connection:
             option = self._database.option
-            resolved = queries.resolve_name(connection, name, is_new, table, suggestion, option)
-            return queries.dataset_state(connection, resolved)
+            found = queries.resolve_name(connection, name, is_new, table, suggestion, option)
+            return replace(queries.dataset_state(connection, found.name), also=found.also)
 
     def sizes(self) -> frozenset[int]:
         """The numbers of rows of all known tables, to recognize a table that begins with one of them.
@@ -184,7 +187,8 @@ class Ledger:
 
         Returns
         -------
-        What identifies the release, and its number among those of the data set.
+        What identifies the release, and its number among those of the data set. A table that resembles the named data
+        set and others, as a pooled one does, is counted in each of them (`also`).
 
         Raises
         ------
@@ -193,41 +197,58 @@ class Ledger:
         DisclosureError : the hold-out or the earlier rows of the table differ from those of an earlier release, so that
             held-out rows could be released, or protected rows be held out.
         InputError : ε is outside its limits, or below that of the guarantee.
-        LedgerError : the data set is unknown, or the database failed.
+        LedgerError : the data set is unknown, or its new name is similar to a known one, or the database failed.
         """
         epsilon = _checked(epsilon, guarantee)
         if not isinstance(release, ReleaseRequest):
             with self._database.writing() as connection:
                 return self._spend(connection, release, epsilon, guarantee, output)
         with self._registering() as connection:
-            table, is_new = release.table, release.is_new
-            name = queries.resolve_name(connection, release.name, is_new, table, None, self._database.option)
+            table, is_new, option = release.table, release.is_new, self._database.option
+            name, also = queries.resolve_name(connection, release.name, is_new, table, None, option)
             known = queries.dataset_state(connection, name)
             release.check(known)
+            for other in also:
+                release.check_also(queries.dataset_state(connection, other))
             unit = release.column(guarantee.unit.column or release.by)
-            queries.check_unit_column(connection, name, table, unit)
-            dataset = queries.register(connection, name, table, is_new)
+            digest = None if unit is None else unit.digest
+            for each in (name, *also):
+                queries.check_unit_column(connection, each, table, unit)
+            dataset, *_ = [queries.register(connection, each, table, is_new and each == name) for each in (name, *also)]
             if release.split_key is not None and known.holdout is None:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
-            return self._spend(connection, name, epsilon, guarantee, output, None if unit is None else unit.digest)
+            first, *more = [self._spend(connection, each, epsilon, guarantee, output, digest) for each in (name, *also)]
+            return replace(first, also=tuple(more))
 
-    def add_table(self, name: str, table: TableFingerprint) -> None:
-        """Register a table with a data set, for which a release of it is reserved.
+    def add_table(self, release: Reservation, table: TableFingerprint) -> Reservation:
+        """Register further rows of a reserved release, some of which may have left.
+
+        If they are those of other data sets, too, the ε and δ of the release are spent there as well, even beyond the
+        budget: what has left cannot be refused any more.
 
         Parameters
         ----------
-        name : of the data set.
-        table : the table's fingerprint.
+        release : as `reserve` or this method gave it.
+        table : the fingerprint of all rows so far.
+
+        Returns
+        -------
+        The reservation, with the data sets that were added.
 
         Raises
         ------
-        BudgetError : the table belongs to another data set or resembles one.
-        LedgerError : the database failed.
+        LedgerError : the release is unknown, or the database failed.
         """
         with self._registering() as connection:
-            known = queries.resolve_name(connection, name, False, table, None, self._database.option)
-            queries.register(connection, known, table, is_new=False)
+            found = queries.others_of(connection, release.dataset, table)
+            counted = [release.dataset, *(one.dataset for one in release.also)]
+            others = [one.dataset for one in found if one.dataset not in counted]
+            if not any(one.is_same for one in found):
+                for name in (*counted, *others):
+                    queries.register(connection, name, table, is_new=False)
+            more = [self._repeat(connection, release, other) for other in others]
+        return replace(release, also=(*release.also, *more))
 
     def commit(self, release: Reservation, rows: int) -> None:
         """Record that the output of a reserved release is written, and its number of rows.
@@ -286,7 +307,7 @@ class Ledger:
         name = check_name(name)
         with self._registering() as connection:
             if not is_new:
-                queries.check_spelling(connection, name)
+                queries.check_spelling(connection, name, "--new (is_new=True)")
             dataset = queries.find_or_register(connection, name)
             connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**budget))
             return queries.stored_dataset(connection, name, self._database.option).dataset
@@ -387,7 +408,17 @@ class Ledger:
             output=_file_name(output),
             unit_digest=unit_digest,
         )
-        return Reservation(queries.add(connection, release), dataset.releases + 1)
+        return Reservation(queries.add(connection, release), dataset.releases + 1, dataset.name)
+
+    def _repeat(self, connection: Connection, release: Reservation, other: str) -> Reservation:
+        """Spend what a release spent in another data set, too, even beyond its budget."""
+        spent = connection.execute(select(RELEASES).where(RELEASES.c.number == release.id)).mappings().one_or_none()
+        if spent is None:
+            raise _not_reserved(release, None)
+        stored = queries.locked_dataset(connection, other, self._database.option)
+        values = {name: value for name, value in spent.items() if name != RELEASES.c.number.name}
+        number = queries.add(connection, insert(RELEASES).values(**values | {"dataset": stored.id}))
+        return Reservation(number, stored.dataset.releases + 1, other)
 
     @contextmanager
     def _registering(self) -> Iterator[Connection]:
@@ -396,18 +427,21 @@ class Ledger:
             yield connection
 
     def _finish(self, release: Reservation, state: State, rows: int | None) -> None:
-        this = RELEASES.c.number == release.id
         with self._database.writing() as connection:
-            reserved = update(RELEASES).where(this, RELEASES.c.state == "reserved")
-            if connection.execute(reserved.values(state=state, finished=now(), rows=rows)).rowcount == 1:
-                return
-            state_before = connection.execute(select(RELEASES.c.state).where(this)).scalar()
-        raise LedgerError(
-            f"release {release.number} is not in the ledger."
-            if state_before is None
-            else f"release {release.number} is already {state_before}.",
-            "Give a release that is reserved.",
-        )
+            for one in (release, *release.also):
+                this = RELEASES.c.number == one.id
+                reserved = update(RELEASES).where(this, RELEASES.c.state == "reserved")
+                if connection.execute(reserved.values(state=state, finished=now(), rows=rows)).rowcount != 1:
+                    raise _not_reserved(one, connection.execute(select(RELEASES.c.state).where(this)).scalar())
+
+
+def _not_reserved(release: Reservation, state: str | None) -> LedgerError:
+    return LedgerError(
+        f"release {release.number} is not in the ledger."
+        if state is None
+        else f"release {release.number} is already {state}.",
+        "Give a release that is reserved.",
+    )
 
 
 def _checked(epsilon: float, guarantee: Guarantee) -> float:

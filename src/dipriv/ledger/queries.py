@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, insert, select
 
@@ -73,13 +73,13 @@ def stored_dataset(connection: Connection, name: str, option: str = "") -> Store
     )
 
 
-def check_spelling(connection: Connection, name: str) -> None:
-    """Raise LedgerError if the name is unknown but similar to a known one."""
+def check_spelling(connection: Connection, name: str, override: str) -> None:
+    """Raise LedgerError if the name is unknown but similar to a known one; `override` is how to say that it is new."""
     known = {*connection.execute(select(DATASETS.c.name)).scalars()}
     if name not in known and (similar := _similar(name, known)):
         raise LedgerError(
             f"the ledger has no data set {name!r}; did you mean {similar}?",
-            "Correct the name, or say that it is a new one: --new (is_new=True).",
+            f"Correct the name, or say that it is a new one: {override}.",
         )
 
 
@@ -100,12 +100,20 @@ def lock_names(connection: Connection) -> None:
     connection.execute(select(LEDGER.c.id).with_for_update()).all()
 
 
+class Names(NamedTuple):
+    """The data set of a table, and the others that count its releases, because it has rows of theirs."""
+
+    name: str
+    also: tuple[str, ...] = ()
+
+
 def resolve_name(
     connection: Connection, name: str | None, is_new: bool, table: TableFingerprint, suggestion: str | None, option: str
-) -> str:
-    """The name of the data set that a table belongs to, known or new; raises BudgetError if a budget may be evaded.
+) -> Names:
+    """The data set that a table belongs to, known or new; raises BudgetError if a budget may be evaded.
 
-    `option` is what a command needs behind it to use this ledger.
+    A table that resembles the named data set and others, as a pooled one does, is counted in all of them. `option` is
+    what a command needs behind it to use this ledger.
     """
     given = None if name is None else check_name(name)
     found = resemblances(connection, table)
@@ -115,14 +123,18 @@ def resolve_name(
                 f"this table is already known as data set {same[0]!r}; as {given!r} it would have a second budget.",
                 f"Count it there: --dataset {quote(same[0])} (dataset={same[0]!r}), or no name.",
             )
-        return given or same[0]
+        own = given or same[0]
+        return Names(own, tuple(other for other in same if other != own))
     if given is not None and is_new:
-        return given
+        return Names(given)
     others = [one for one in found if one.dataset not in {given, *_affirmed(connection, given, table)}]
+    if others and given is not None and given in {one.dataset for one in found}:
+        return Names(given, tuple(one.dataset for one in others))
     if others:
         raise _asked(others)
     if given is not None:
-        return given
+        check_spelling(connection, given, f"--new-dataset {quote(given)} (new_dataset={given!r})")
+        return Names(given)
     if suggestion is None:
         raise InputError("the ledger does not know this table.", "Name its data set: dataset=...")
     suggested = as_name(suggestion)
@@ -133,17 +145,24 @@ def resolve_name(
             f"If it describes other people, say so with a name of its own: --new-dataset NAME (new_dataset=...). "
             f"See all names: dipriv ledger{option}.",
         )
-    return suggested
+    return Names(suggested)
 
 
 def _asked(found: list[Resemblance]) -> BudgetError:
     first = found[0].dataset
     return BudgetError(
         f"this table {listed(found)}.",
-        f"If it describes the same people, count it there: --dataset {quote(first)} (dataset={first!r}). If it "
-        "describes other people, say so of this table, with the name of its own data set, new or known: "
+        f"If it describes the same people, count it there: --dataset {quote(first)} (dataset={first!r})"
+        f"{', which counts it in each of these data sets' if len(found) > 1 else ''}. If it describes "
+        "other people, say so of this table, with the name of its own data set, new or known: "
         "--new-dataset NAME (new_dataset=...).",
     )
+
+
+def others_of(connection: Connection, name: str, table: TableFingerprint) -> list[Resemblance]:
+    """The other data sets whose rows a table has, unless the keeper affirmed that they describe other people."""
+    known = {name, *_affirmed(connection, name, table)}
+    return [one for one in resemblances(connection, table) if one.dataset not in known]
 
 
 def _affirmed(connection: Connection, name: str | None, table: TableFingerprint) -> set[str]:

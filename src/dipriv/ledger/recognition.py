@@ -116,7 +116,7 @@ def _common_rows(connection: Connection, table: TableFingerprint) -> Iterable[Re
     for row in connection.execute(facts.select_from(SAMPLES).join(CONTENTS).join(DATASETS)):
         own = table.samples[row.way] if row.way < len(table.samples) else b""
         found = shared(bytes(row.sample), own, (row.rows, table.rows))
-        if found.is_telling(RARE_ROWS):
+        if found.is_telling(RARE_ROWS / max(1, len(table.samples))):  # as many samples are compared
             how = f"has rows of data set {row.name!r}, about {found.share:.0%} of the smaller of the two"
             yield Resemblance(row.name, how)
 

@@ -13,7 +13,8 @@ class DatasetState:
     """What the ledger knows about a data set.
 
     `contents` are (number of rows, order) of all its tables so far; `old_sizes` the numbers of rows of tables that were
-    fingerprinted by versions 1 and 2 of the ledger, with which no table can be compared.
+    fingerprinted by versions 1 and 2 of the ledger, with which no table can be compared. `also` names the other data
+    sets that count the table of the request, because it has their rows, too.
     """
 
     name: str
@@ -23,6 +24,7 @@ class DatasetState:
     split_key: bytes | None = field(default=None, repr=False)
     contents: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
     old_sizes: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,15 @@ class ReleaseRequest:
                 "out by their positions could now be released.",
                 "Add rows at the end only and leave the columns as they are, or hold out by a key column from the "
                 "first release on (a unit). A table of other rows is another data set.",
+            )
+
+    def check_also(self, other: DatasetState) -> None:
+        """Raise DisclosureError if the table has rows of another data set, too, and one of the two holds out rows."""
+        if self.holdout is not None or other.holdout is not None:
+            raise DisclosureError(
+                f"this table has rows of data set {other.name!r}, too, and a hold-out is that of one data set: rows "
+                "that were held out of one could be released with the other.",
+                "Release the tables one by one, or pooled from the first release on.",
             )
 
 

@@ -101,10 +101,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A release that is reserved: `id` identifies it in the ledger, `number` counts those of its data set from 1."""
+    """A release that is reserved: `id` identifies it in the ledger, `number` counts those of its data set from 1.
+
+    `also` is the same release in the other data sets whose rows it has: its ε and δ are spent in each of them.
+    """
 
     id: int
     number: int
+    dataset: str = ""
+    also: tuple[Reservation, ...] = ()
 
 
 def overspent(dataset: Dataset, epsilon: float, option: str = "") -> BudgetError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dipriv._base.table_fingerprint import TableFingerprint
-from dipriv.errors import BudgetError, DiprivError
+from dipriv.errors import BudgetError, DiprivError, PrivacyWarning
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.wording import spent
 from dipriv.sources._fingerprint import Fingerprint
@@ -89,23 +90,29 @@ class LedgerSession:
         """The key for fingerprints of further tables."""
         return _cells_key(self.ledger)
 
-    def check(self, table: TableFingerprint, more: str = "") -> None:
-        """Raise BudgetError if a table is or resembles another data set than this one; `more` is added to the fault."""
+    def check(self, table: TableFingerprint) -> None:
+        """Raise BudgetError if a table is or resembles another data set than those that count the fit."""
+        fault = None
         try:
-            self.ledger.preview(name=self.name, table=table, suggestion=None)
+            found = self.ledger.preview(name=self.name, table=table, suggestion=None)
+            if others := {*found.also} - {*self.known.also}:
+                fault = f"this table has rows of data set {min(others)!r}, too."
         except BudgetError as error:
+            fault = error.fault
+        if fault is not None:
             raise BudgetError(
-                f"{error.fault} Rows of transform are counted for data set {self.name!r}, that of fit.{more}",
+                f"{fault} Rows of transform are counted for data set {self.name!r}, that of fit.",
                 "Release this table with dipriv.privatize, or fit with the name of its data set (dataset=...).",
-            ) from None
-
-    def add_table(self, table: TableFingerprint) -> None:
-        """Register a further table with the data set."""
-        self.ledger.add_table(self.name, table)
+            )
 
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
         """Spend ε and δ, before any output exists."""
         reservation = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
+        if reservation.also:
+            what = spent(guarantee.epsilon, guarantee.delta)
+            others = _listed(reservation.also)
+            text = f"The table has rows of several data sets. {what} in data set {self.name!r} and also in {others}."
+            warnings.warn(text, PrivacyWarning, stacklevel=2)
         return Receipt(guarantee, self.ledger, reservation, self.name)
 
 
@@ -127,8 +134,8 @@ class TransformReceipts:
             self.session.check(table)
         receipt = self._next()
         with receipt.failing():
-            if self.session is not None and table is not None:
-                self.session.add_table(table)
+            if table is not None:
+                receipt.add_table(table)
         return receipt
 
     def stream(self, names: Sequence[str]) -> StreamedTable:
@@ -149,18 +156,24 @@ class StreamedTable:
     """The rows of a stream that have been seen so far, registered with the data set of the fit as they leave.
 
     At least half of the rows that have left are registered, so that the table is recognized if the stream is not read
-    to its end. Where it is closed, by an error or its reader, all of them are.
+    to its end. Where it is closed, by an error or its reader, all of them are. If rows after the first batch are those
+    of another data set, ε and δ are spent there, too, even beyond its budget, and a warning says so at the end: rows
+    have left, and a refusal would be an output that depends on private rows.
     """
 
     receipts: TransformReceipts
     fingerprint: Fingerprint | None = field(repr=False)
     """Of the rows that were seen; None without a ledger."""
     registered: int = 0
+    receipt: Receipt | None = field(repr=False, default=None)
+    counted: int = 0
+    """How many other data sets counted the stream when it began."""
 
     def reserve(self) -> Receipt:
         """Ask whose rows the first ones are, spend ε, and register them."""
         seen = None if self.fingerprint is None or not self.fingerprint.rows else self.fingerprint.result()
-        receipt = self.receipts.next(seen)
+        self.receipt = receipt = self.receipts.next(seen)
+        self.counted = len(receipt.also)
         self.registered = 0 if seen is None else seen.rows
         return receipt
 
@@ -170,13 +183,11 @@ class StreamedTable:
             self.register()
 
     def register(self) -> None:
-        """Register all rows that were seen; raise BudgetError if they are or resemble another data set."""
-        session = self.receipts.session
-        if session is None or self.fingerprint is None or self.fingerprint.rows == self.registered:
+        """Register all rows that were seen, also with other data sets whose rows they are."""
+        if self.receipt is None or self.fingerprint is None or self.fingerprint.rows == self.registered:
             return
         seen = self.fingerprint.result()
-        session.check(seen, " Discard what was released.")
-        session.add_table(seen)
+        self.receipt.add_table(seen)
         self.registered = seen.rows
 
     def __enter__(self) -> StreamedTable:
@@ -186,6 +197,17 @@ class StreamedTable:
         if kind is not None:
             with suppress(DiprivError):  # what has left is spent, and at least half of it is registered
                 self.register()
+        if self.receipt is not None and (later := self.receipt.also[self.counted :]):
+            promise = self.receipt.guarantee
+            what = spent(promise.epsilon, promise.delta)
+            text = f"Rows of the stream are those of another data set. {what} also in {_listed(later)}"
+            exceeded = self.receipt.exceeded(later)
+            text += f", more than the budget of {' and '.join(map(repr, exceeded))} allows." if exceeded else "."
+            warnings.warn(text, PrivacyWarning, stacklevel=3)
+
+
+def _listed(reservations: Sequence[Reservation]) -> str:
+    return " and ".join(f"{one.dataset!r} (release {one.number})" for one in reservations)
 
 
 @dataclass
@@ -197,6 +219,23 @@ class Receipt:
     reservation: Reservation | None = None
     dataset: str | None = None
     is_open: bool = True
+
+    @property
+    def also(self) -> tuple[Reservation, ...]:
+        """The release in the other data sets whose rows it has."""
+        return () if self.reservation is None else self.reservation.also
+
+    def add_table(self, table: TableFingerprint) -> None:
+        """Register further rows of the release; they are counted in every data set whose rows they are."""
+        if self.ledger is not None and self.reservation is not None:
+            self.reservation = self.ledger.add_table(self.reservation, table)
+
+    def exceeded(self, reservations: Sequence[Reservation]) -> list[str]:
+        """The data sets of these reservations whose budget is exceeded."""
+        if self.ledger is None:
+            return []
+        found = [self.ledger.dataset(one.dataset) for one in reservations]
+        return [one.name for one in found if one.spent > one.budget or one.delta_spent > one.delta_budget]
 
     def commit(self, n_rows: int) -> None:
         """The rows are written. Only the first call counts: reading a release again is the same release."""
@@ -226,4 +265,5 @@ class Receipt:
         where = ""
         if self.reservation is not None:
             where = f" in the ledger, as release {self.reservation.number} of data set {self.dataset!r}"
+            where += f" and also in {_listed(self.also)}" if self.also else ""
         return f"{spent(self.guarantee.epsilon, self.guarantee.delta)}{where}: some of the output may have been seen."

@@ -215,9 +215,9 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         With a ledger, ε is spent for the data set of `fit` before the first batch leaves. Whose rows they are is asked
         then, whenever the number of rows has doubled, and at the end, and the rows up to there are registered with that
-        data set: at any time, at least half of those that have left. A stream that is or resembles another data set
-        fails with a BudgetError. If that is found after the first batch, what was released must be discarded; its ε
-        stays spent for the data set of `fit`, and is not counted for the other one.
+        data set: at any time, at least half of those that have left. A first batch that is or resembles another data
+        set is refused with a BudgetError. If later rows turn out to be those of another data set, the stream goes on,
+        because a refusal would be seen: its ε and δ are spent there, too, even beyond the budget.
 
         Parameters
         ----------
@@ -230,7 +230,12 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError, ReferenceDataError : the columns are not those of `fit`.
-        BudgetError : the ledger's budget does not allow another transform, or the rows are those of another data set.
+        BudgetError : the ledger's budget does not allow another transform, or the first batch has the rows of another
+            data set.
+
+        Warns
+        -----
+        PrivacyWarning : after the stream, if later rows are those of another data set, in which ε is spent, too.
         """
         check_is_fitted(self, "mechanism_")
         receipts = self._open_receipts()

@@ -119,6 +119,7 @@ def privatize(
     pairs : pairs of columns whose joint distribution a private reference measures first.
     ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
         against the data set's budget before anything is released, and holds out the same rows as every other release.
+        A table that resembles this data set and others, as a pooled one does, is counted in each of them.
         With a name alone the ledger is the default one: DIPRIV_LEDGER, or else that in your own folder for data.
     new_dataset : a name instead of `dataset`, which affirms that the table describes other people than the data sets
         that it resembles; the ledger records that.

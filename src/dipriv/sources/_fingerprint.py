@@ -10,11 +10,13 @@ that share columns or rows are recognized by them:
 * samples of distinct rows and cells are those with the smallest hashes, with the exact numbers of their occurrences
   (`dipriv.sources._samples`); tags are hashes of sampled cells or rows and of these numbers.
 
-Rows are sampled in eight ways. In the sum of a row's hashes, `yes` in one column and `no` in another are the same as
+Rows are sampled in several ways. In the sum of a row's hashes, `yes` in one column and `no` in another are the same as
 the other way round: questionnaires have few different sums. So the hashes are also multiplied by numbers that depend on
-the names of their columns. Names put each column into one of three groups, too, and such products are summed over each
-group, each two groups and all columns: some rows of a table that lost a column or two are recognized by the groups that
-are whole. The sum without names recognizes rows under new names.
+the names of their columns. Such products are summed over all columns, over all but one of three groups, so that the
+loss of one column leaves one of these sums, and over small subsets: the k columns whose names have the smallest keyed
+hashes, with another hash for each subset. A table that lost other columns has the same subset, and by some of the
+subsets its rows are recognized. Small ones survive the loss of many columns, large ones tell rows of few labels from
+each other. The sum without names recognizes rows under new names.
 
 Sums of parts add up, so that workers can fingerprint theirs. Without the key a fingerprint says nothing about the
 table: a plain hash of a small table could be found by trying all tables.
@@ -56,10 +58,14 @@ _DISTINCT = 1 / 16
 """The least number of distinct values, for each row, of a column whose values are sampled."""
 _SENT_ROWS = 1 << 9
 """How many rows of a sample a worker sends: those of 32 workers and more make a whole sample."""
+_SUBSETS = (3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 6, 6, 6, 8, 8, 12, 24)
+"""The numbers of columns in each subset of them, at most."""
 _GROUPS = 3
-_ALL_GROUPS = (1 << _GROUPS) - 1
-_WAYS = range(_ALL_GROUPS + 1)
-"""Of hashing a row: 0 is without names; the bits of the others are the groups of columns that are summed."""
+_UNNAMED, _NAMED = range(2)
+_WAYS = range(2 + _GROUPS + len(_SUBSETS))
+"""Of hashing a row: all columns without and with their names, all but a group of them, and each of the subsets."""
+_SUBSET_ROWS = 1 << 11
+"""The size of the sample of rows of a subset of columns."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,10 @@ class _Keys:
         plain = name.strip().casefold().encode("utf-8", "surrogatepass")
         return hashlib.blake2b(plain, key=self.digest, digest_size=16, person=b"name").digest()
 
+    def place(self, label: bytes, way: int) -> bytes:
+        """The place of a column among those from which the first are taken."""
+        return hashlib.blake2b(label, key=self.digest, digest_size=16, person=b"subset", salt=bytes([way])).digest()
+
 
 class Fingerprint:
     """The fingerprint of a table that comes in batches.
@@ -108,7 +118,18 @@ class Fingerprint:
         self._table, self._order = np.zeros(2, np.uint64), np.zeros(2, np.uint64)
         share = max(SKETCH_SIZE, _COLUMN_WORDS // max(1, len(self.names)))
         self._column_samples = [Sample(min(SAMPLE_SIZE, 1 << share.bit_length() - 1)) for _ in self.names]
-        self._row_samples = [Sample(SAMPLE_SIZE // (1 if way in (0, _ALL_GROUPS) else 4)) for way in _WAYS]
+        self._row_samples = [Sample(SAMPLE_SIZE if way <= _NAMED else _SUBSET_ROWS) for way in _WAYS]
+        self._ways = self._ways_of_columns()
+
+    def _ways_of_columns(self) -> list[list[int]]:
+        """For each column, the ways of hashing a row by name that it belongs to."""
+        groups = [int.from_bytes(label[8:], "little") % _GROUPS for label in self._labels]
+        ways = [[_NAMED, *(_NAMED + 1 + other for other in range(_GROUPS) if other != group)] for group in groups]
+        for way, size in enumerate(_SUBSETS, start=_NAMED + 1 + _GROUPS):
+            places = [self._keys.place(label, way) for label in self._labels]
+            for column in sorted(range(len(places)), key=places.__getitem__)[:size]:
+                ways[column].append(way)
+        return ways
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the next rows."""
@@ -122,7 +143,7 @@ class Fingerprint:
 
     def _update(self, some: pa.RecordBatch) -> None:
         sums = Hashes(*(np.zeros(some.num_rows, np.uint64) for _ in range(2)))
-        groups = np.zeros((_GROUPS, some.num_rows), np.uint64)
+        named = np.zeros((len(_WAYS), some.num_rows), np.uint64)
 
         def of_column(place: int) -> Hashes:
             found = cell_hashes(some.column(place), self._keys.cells)
@@ -133,13 +154,13 @@ class Fingerprint:
             self._columns[place] += _sums(found)
             for lane in range(2):
                 np.add(sums[lane], found[lane], out=sums[lane])
-            multiplier, group = _multiplier_and_group(self._labels[place])
-            _add_product(found.high, multiplier, groups[group])
+            for way in self._ways[place]:
+                _add_product(found.high, _multiplier(self._labels[place]), named[way])
         rows = row_hashes(sums, self._keys.rows)
 
         def of_way(way: int) -> None:
-            named = groups[[way >> group & 1 == 1 for group in range(_GROUPS)]].sum(axis=0)
-            self._row_samples[way].add(word_hashes(named, ROW + way, self._keys.rows) if way else rows.high)
+            hashes = rows.high if way == _UNNAMED else word_hashes(named[way], ROW + way, self._keys.rows)
+            self._row_samples[way].add(hashes)
 
         in_parallel(of_way, _WAYS)
         self._table += _sums(rows)
@@ -198,8 +219,8 @@ class Fingerprint:
             raise InputError("the table has no rows.", "Give a table with at least one row.")
         rows, columns = ([each.counted() for each in some] for some in (self._row_samples, self._column_samples))
         repeats = 1
-        if len(rows[_ALL_GROUPS].hashes) >= TELLING:  # fewer counts have a common divisor by chance
-            repeats = int(np.gcd.reduce(np.concatenate([each.counts for each in (rows[_ALL_GROUPS], *columns)])))
+        if len(rows[_NAMED].hashes) >= TELLING:  # fewer counts have a common divisor by chance
+            repeats = int(np.gcd.reduce(np.concatenate([each.counts for each in (rows[_NAMED], *columns)])))
         few = [each.first(SKETCH_SIZE) for each in columns]
         labels, counts = [each.hashes for each in few], [each.counts.astype(np.int64) // repeats for each in few]
         expected = equal_tags(counts, labels, self.rows // repeats)
@@ -210,7 +231,7 @@ class Fingerprint:
             self.order(),
             is_ordered,
             tuple(map(self._column, range(len(self.names)), columns, tags, expected)),
-            self._row_sketch(rows[0].first(SKETCH_SIZE), repeats),
+            self._row_sketch(rows[_UNNAMED].first(SKETCH_SIZE), repeats),
             prefixes,
             tuple(map(_packed, rows)),
             repeats,
@@ -267,9 +288,9 @@ class PrefixFingerprints:
         return self._fingerprint.result(frozenset(self._met))
 
 
-def _multiplier_and_group(label: bytes) -> tuple[np.uint64, int]:
-    """What the label of a column's name makes of it: a secret odd number, and its group."""
-    return np.uint64(int.from_bytes(label[:8], "little") | 1), int.from_bytes(label[8:], "little") % _GROUPS
+def _multiplier(label: bytes) -> np.uint64:
+    """A secret odd number for the label of a column's name."""
+    return np.uint64(int.from_bytes(label[:8], "little") | 1)
 
 
 def _packed(sample: Counted) -> bytes:

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import dipriv
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv.cli import app
-from dipriv.errors import BudgetError, DisclosureError, SchemaError
+from dipriv.errors import BudgetError, DisclosureError, PrivacyWarning, SchemaError
 from dipriv.guarantee import ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger, ReleaseRequest
 from dipriv.release.accounting import LedgerSession
@@ -340,19 +340,22 @@ def test_a_transformer_releases_no_rows_of_another_data_set(size: int | None, em
     dipriv.privatize(other, 1.0, ledger=empty, dataset="other")
     for rows in (other, other.slice(0, 499), other.drop_columns("region").append_column("region", table["region"])):
         dip = dipriv.DIP(1.0, ledger=empty, dataset="people").fit(table)
-        with pytest.raises(BudgetError, match="data set 'other'") as caught:
-            transform(dip, rows)
-        assert "dipriv.privatize" in caught.value.remedy
-        some_left = "Discard" in caught.value.fault  # a small part of a table is not recognized
-        assert some_left if size == 4 else not (some_left and rows is other)
-        assert empty.records("people")[-1].state == ("failed" if some_left else "reserved")
+        if size == 4:  # a small part of a table is not recognized, and rows have left when more are
+            with pytest.warns(PrivacyWarning, match=r"in 'other' .* more than the budget of 'other' allows"):
+                transform(dip, rows)
+            assert empty.records("other")[-1].state == empty.records("people")[-1].state == "done"
+        else:
+            with pytest.raises(BudgetError, match="data set 'other'") as caught:
+                transform(dip, rows)
+            assert "dipriv.privatize" in caught.value.remedy
+            assert empty.records("people")[-1].state == "reserved"
     dip = dipriv.DIP(1.0, ledger=empty, dataset="people").fit(table)
     for rows in (table, third):  # a reservation of fit, and a further one
         transform(dip, rows)
         with pytest.raises(BudgetError, match="'people'"):
             dipriv.privatize(rows, 0.1, ledger=empty, dataset="again")
     assert [record.state for record in empty.records("people")][-2:] == ["done", "done"]
-    assert empty.dataset("other").spent == 1.0
+    assert empty.dataset("other").spent == (4.0 if size == 4 else 1.0)
 
 
 @pytest.mark.parametrize("ending", ["kept open", "closed", "failed"])
