@@ -29,6 +29,8 @@ from dipriv.release.intervals import REPLICATES, Replicates, rests_on, unmeasure
 Condition: TypeAlias = Any
 """What a cell must be: a value, None for a missing cell, or (lowest, highest) for numbers."""
 Factor: TypeAlias = tuple[tuple[int, ...], FloatArray]
+MAX_TABLE = 1 << 24
+"""The most cells of a table that an answer is summed from."""
 
 
 @dataclass(frozen=True)
@@ -312,6 +314,10 @@ def _contract(network: Network, weights: Mapping[int, FloatArray]) -> float:
         left.remove(place)
         inside = [factor for factor in factors if place in factor[0]]
         axes = tuple(sorted({axis for of, _ in inside for axis in of} - {place}))
+        if math.prod(network.nodes[axis].groups for axis in (*axes, place)) > MAX_TABLE:
+            raise InputError(
+                f"an answer needs a table of more than {MAX_TABLE:,} cells.", "Ask about fewer columns at a time."
+            )
         number = {axis: position for position, axis in enumerate((*axes, place))}
         operands: list[Any] = []
         for of, table in inside:

@@ -35,8 +35,8 @@ from dipriv.release.options import ReleaseOptions
 from dipriv.schema import Schema
 from dipriv.statistics import Cells
 
-MAX_CELLS = 1 << 27
-"""The most cells of a replicate: about a gigabyte."""
+MAX_CELLS = 1 << 25
+"""The most cells of a replicate: about 70 bytes each, so two gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import binascii
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ def why_no_model(guarantee: Guarantee) -> str:
 def load_sheet(path: str | Path, *, table: Any = None, largest: int = MAX_SHEET) -> Sheet:
     """Read the data sheet beside a released file, for an analyst who has only the published files.
 
-    The file is data, never code, and is checked in full. Whether it belongs to the released rows is not known: take
+    The file is data, never code, and each part is checked. Whether it belongs to the released rows is not known: take
     both from the same place.
 
     Parameters
@@ -240,7 +241,7 @@ def read_sheet(plain: Any, largest: int = MAX_SHEET) -> Sheet:
     released, model, declared, reason = (plain.get(name) for name in ("released", "model", "declared", "no_model"))
     texts = [released, *([] if reason is None else [reason])]
     names: list[Any] = declared if isinstance(declared, list) else [None]
-    if not all(isinstance(text, str) and text.isprintable() for text in (*texts, *names)):
+    if not all(isinstance(text, str) for text in (*texts, *names)) or not all(map(str.isprintable, texts)):
         raise _not_ours("has something else where a line of text belongs")
     sidecar, schema = Sidecar.from_dict(plain.get("release")), Schema.from_dict(plain.get("schema", {}))
     if model is None:
@@ -249,7 +250,10 @@ def read_sheet(plain: Any, largest: int = MAX_SHEET) -> Sheet:
         data = base64.b64decode(model, validate=True)
     except (TypeError, ValueError, binascii.Error):
         raise _not_ours("has a model that is not in base 64") from None
-    return Sheet(str(released), sidecar, schema, tuple(names), None, load_model(data, largest))
+    found = load_model(data, largest)
+    if found.n_released != sidecar.rows_released or not isclose(found.epsilon, sidecar.guarantee.epsilon, rel_tol=1e-6):
+        raise _not_ours("has a model that is not of the release that it describes")
+    return Sheet(str(released), sidecar, schema, tuple(names), None, found)
 
 
 def _not_ours(fault: str) -> InputError:

@@ -162,6 +162,19 @@ def test_hostile_sheets_are_refused(plain_sheet: dict[str, Any], change: dict[st
         dipriv.load_sheet(file)
 
 
+def test_a_sheet_whose_model_is_of_another_release_is_refused(plain_sheet: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "x.csv.sheet.json"
+    file.write_text(json.dumps(plain_sheet))
+    assert dipriv.load_sheet(file)  # control
+    for change in (
+        {"rows_released": 399, "rows_read": 399},
+        {"guarantee": plain_sheet["release"]["guarantee"] | {"epsilon": 0.5}},
+    ):
+        file.write_text(json.dumps(plain_sheet | {"release": plain_sheet["release"] | change}))
+        with pytest.raises(dipriv.InputError):
+            dipriv.load_sheet(file)
+
+
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b"\xff\xfe", b"null", b"{}"])
 def test_files_that_are_no_sheets_are_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "x.csv.sheet.json"
