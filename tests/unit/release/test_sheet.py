@@ -166,11 +166,10 @@ def test_a_sheet_whose_model_is_of_another_release_is_refused(plain_sheet: dict[
     file = tmp_path / "x.csv.sheet.json"
     file.write_text(json.dumps(plain_sheet))
     assert dipriv.load_sheet(file)  # control
-    for change in (
-        {"rows_released": 399, "rows_read": 399},
-        {"guarantee": plain_sheet["release"]["guarantee"] | {"epsilon": 0.5}},
-    ):
-        file.write_text(json.dumps(plain_sheet | {"release": plain_sheet["release"] | change}))
+    release = plain_sheet["release"]
+    rows, half = release["rows"] | {"released": 399}, release["guarantee"] | {"epsilon": 0.5}
+    for change in ({"rows": rows}, {"guarantee": half}):
+        file.write_text(json.dumps(plain_sheet | {"release": release | change}))
         with pytest.raises(dipriv.InputError):
             dipriv.load_sheet(file)
 
