@@ -183,9 +183,10 @@ class Table:
         return pa.record_batch({name: self._recognizable(name) for name in self.names})
 
     def _recognizable(self, name: str) -> pa.Array:
-        with suppress(SchemaError):
-            return self._raw(name)[0]
         column = self._native_column(name)
+        if not (self.backend == "polars" and str(column.dtype) == "Object"):  # Arrow would have its pointers
+            with suppress(SchemaError):
+                return self._raw(name)[0]
         if self.backend == "pandas":
             return as_text(column.astype(object))
         if self.backend == "pyarrow":  # a dictionary, of labels that are refused

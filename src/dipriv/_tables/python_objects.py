@@ -6,6 +6,7 @@ import datetime
 import decimal
 import numbers
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -61,5 +62,6 @@ def _text(cell: Any) -> str | None:
         except (ValueError, OverflowError, TypeError):  # Python writes no whole number of more than 4,300 digits
             return None
     if kind in ("date", "time"):
-        return str(cell.isoformat())
+        with suppress(Exception):  # of a class that is not ours
+            return str(cell.isoformat())
     return "(object)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import dipriv
 from dipriv._tables import frames
 from dipriv._tables.column_types import TypeRules
 from dipriv._tables.typed_tables import settle_table
+from dipriv.ledger import Ledger
 from dipriv.sources._cells import cell_hashes
 from dipriv.sources._fingerprint import fingerprint_of
 from tests.security.findings.test_01_odd_cell import promised
@@ -128,3 +130,16 @@ def test_a_ledger_takes_a_table_of_one_column_with_an_odd_object(cell: Any, tmp_
         assert len(dipriv.privatize(frame, 1.0, **options).data) == len(frame)
         fitted = dipriv.DIP(1.0, **options).fit(frame)
         assert len(fitted.transform(frame)) == len(frame)
+
+
+def test_objects_of_polars_are_recognized_by_their_cells(tmp_path: Path) -> None:
+    """Arrow has the pointers of such cells, which differ between two equal tables."""
+
+    def table() -> Any:
+        cells = [Decimal(number) / 7 for number in range(300)]
+        return pl.DataFrame({"n": [1, 2, 3] * 100, "o": pl.Series("o", cells, dtype=pl.Object)})
+
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
+        dipriv.privatize(table(), 1.0, drop=["o"], ledger=ledger, dataset="first")
+        with pytest.raises(dipriv.BudgetError):
+            dipriv.privatize(table(), 1.0, drop=["o"], ledger=ledger, dataset="quite")
