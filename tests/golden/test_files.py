@@ -117,7 +117,7 @@ def test_the_ledger_of_version_3_knows_its_tables(tmp_path: Path) -> None:
     privatize(people.sort_by("age"), 0.25, ledger=ledger, seed=None)  # affirmed to be other people, and known as such
     later = people.sort_by("age").slice(1)
     with pytest.raises(BudgetError, match="data set 'people'"):  # what was affirmed does not hold for another table
-        privatize(later, 0.25, ledger=ledger, seed=None, dataset="others")
+        privatize(later, 0.25, ledger=ledger, seed=None)
     privatize(later, 0.25, ledger=ledger, seed=None, new_dataset="others")
     released = released_rows(readings, 0.25, ledger=ledger, reference="holdout", seed=5)
     assert released == [not held for held in held_out(split, readings)]
@@ -139,11 +139,14 @@ def test_the_ledger_of_version_4_knows_parts_and_repetitions(tmp_path: Path) -> 
     privatize(people, 0.25, ledger=ledger, seed=None)
     privatize(people.slice(0, 40), 0.25, ledger=ledger, seed=None)
     for table in (people.slice(100), pa.concat_tables([people, people]), people.slice(1).drop_columns("age")):
-        for name in (None, "more", "others"):
+        for name in (None, "more"):
             with pytest.raises(BudgetError, match="data set 'people'"):
                 privatize(table, 0.25, ledger=ledger, seed=None, dataset=name)
+    with pytest.raises(BudgetError, match="data set 'people'"):
+        privatize(people.slice(100), 0.25, ledger=ledger, seed=None, dataset="others")
+    privatize(people.slice(1).drop_columns("age"), 0.25, ledger=ledger, seed=None, dataset="others")  # has rows of both
     with open_ledger(ledger) as book:
-        assert [book.dataset(name).releases for name in ("people", "others")] == [2, 2]
+        assert [book.dataset(name).releases for name in ("people", "others")] == [3, 3]
 
 
 @pytest.mark.parametrize("name", EXPECTED["references"])

@@ -198,8 +198,8 @@ class StreamedTable:
             with suppress(DiprivError):  # what has left is spent, and at least half of it is registered
                 self.register()
         if self.receipt is not None and (later := self.receipt.also[self.counted :]):
-            promise = self.receipt.guarantee
-            what = spent(promise.epsilon, promise.delta)
+            guarantee = self.receipt.guarantee
+            what = spent(guarantee.epsilon, guarantee.delta)
             text = f"Rows of the stream are those of another data set. {what} also in {_listed(later)}"
             exceeded = self.receipt.exceeded(later)
             text += f", more than the budget of {' and '.join(map(repr, exceeded))} allows." if exceeded else "."

@@ -97,7 +97,7 @@ def test_looking_registers_nothing(ledger: Ledger) -> None:
     assert table(ledger, b"a", "pepole").known == DatasetState("pepole")
     assert table(ledger, b"a", suggestion="pepole").known == DatasetState("pepole")
     enter(table(ledger, b"a", "people"))
-    assert table(ledger, b"b", "pepole").known == DatasetState("pepole")
+    assert table(ledger, b"b", "visits").known == DatasetState("visits")
     assert [dataset.name for dataset in ledger.datasets()] == ["people"]
 
 

@@ -167,9 +167,10 @@ def test_the_keeper_may_affirm_that_it_describes_other_people(table: TableFinger
     assert look(ledger, table).name == "again"
     again = replace(table, order=digest(b"sorted"))
     assert look(ledger, again, "again").name == "again"  # this table was affirmed, in any order
-    for name in ("again", "third", None):  # another one was not
-        grown = replace(table, content=digest(b"grown"), order=digest(b"grown"))
+    grown = replace(table, content=digest(b"grown"), order=digest(b"grown"))
+    for name in ("third", None):  # another one was not
         refused(BudgetError, "data set ", call=partial(look, ledger, grown, name))
+    assert look(ledger, grown, "again").also == ("people",)  # it is counted in both
     assert look(ledger, grown, "again", is_new=True).name == "again"
     assert {found.name: found.releases for found in ledger.datasets()} == {"again": 1, "people": 1}
 
