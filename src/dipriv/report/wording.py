@@ -85,7 +85,7 @@ def of_regression(comparison: Comparison) -> str:
 
 def summary(comparison: Comparison) -> str:
     """All findings, a line for each."""
-    lines = [PRIVATE, headline(comparison)]
+    lines = [headline(comparison)]
     for grade in GRADES:
         columns = of_grade(comparison, grade)
         if grade is Grade.GOOD:
@@ -94,4 +94,5 @@ def summary(comparison: Comparison) -> str:
             said = [f"{names} ({reason})" if reason else names for names, reason in by_reason(columns)]
         if columns:
             lines.append(f"  {grade.capitalize()}: {listed(said)}.")
-    return "\n".join([*lines, *filter(None, [of_pairs(comparison), of_rows(comparison), of_regression(comparison)])])
+    more = filter(None, [of_pairs(comparison), of_rows(comparison), of_regression(comparison)])
+    return "\n".join([*lines, *more, PRIVATE])

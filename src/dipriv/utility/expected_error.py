@@ -32,7 +32,7 @@ LABELS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.006))
 """In standard deviations of their noise: rows of labels that are not published are taken for none below this."""
 NULLS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.01))
 """The same for missing cells."""
-ENDS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.01))
+ENDS_SEEN = math.sqrt(2.0 * math.log(1.0 / 0.06))
 """The same for the octaves beyond the ends of a range."""
 DIGITS_SEEN, DIGITS_MAX = 2.5 * 3.0 * math.sqrt(10.0), 1 / 3
 """The same for values with finer digits: of the noise of about ten counts, for which there is a ninth of the budget."""

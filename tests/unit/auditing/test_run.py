@@ -232,8 +232,9 @@ def test_an_audit_prints_its_conclusion_and_a_small_table() -> None:
     assert lines[4].split() == ["found", "promised"]
     assert lines[5].startswith("noise on one row, for the fitted reference")
     assert lines[5].endswith("ε at least 0.9        ε = 1")
-    assert lines[-1] == "50 of 100 rows were audited."
-    assert len(lines) < 15
+    assert lines[-3] == "50 of 100 rows were audited."
+    assert lines[-1].endswith("do not publish.")
+    assert len(lines) < 17
     assert max(map(len, lines[4:])) <= 120
     refuted = str(found_all(0.9, math.inf)).splitlines()
     assert "noise on one row, for the fitted reference" in refuted[6]

@@ -343,7 +343,8 @@ def test_a_file_appears_whole_with_its_sidecar_or_not_at_all(name: str, tmp_path
     broken = dipriv.privatize(changing(one_older, 3), 1.0, reference=law, keep=["id"])
     error = refused(SourceChangedError, "changed", call=lambda: broken.write(tmp_path / f"broken-{name}"))
     assert [note for note in error.__notes__ if "ε = 1 is spent" in note]
-    assert sorted(os.listdir(tmp_path)) == [name, f"{name}.dipriv.json"]
+    beside = [f"{name}.{ending}" for ending in ("dipriv.json", "sheet.html", "sheet.json")]
+    assert sorted(os.listdir(tmp_path)) == [name, *beside]
 
 
 # ---- the ledger ----

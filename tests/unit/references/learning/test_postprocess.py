@@ -128,7 +128,7 @@ def test_a_far_octave_must_stand_out_more(spread: Spread) -> None:
     line = FloatBitCodes.of(F64, 1.0)
     totals = np.zeros(len(line.octaves.starts))
     totals[8] = 1e4 * spread.deviation
-    for distance, size, is_taken in ((1, 4.0, True), (1, 1.0, False), (5, 5.0, False), (5, 40.0, True)):
+    for distance, size, is_taken in ((1, 3.0, True), (1, 1.0, False), (5, 4.0, False), (5, 40.0, True)):
         more = totals.copy()
         more[8 + distance] = size * spread.deviation
         assert (8 + distance in taken_of(line, more, spread)) == is_taken
