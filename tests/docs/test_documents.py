@@ -91,6 +91,8 @@ def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
         "schema.toml",
         "survey-released.csv",
         "survey-released.csv.dipriv.json",
+        "survey-released.csv.sheet.html",
+        "survey-released.csv.sheet.json",
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == [*files, "survey.csv"]
     assert "Protects:   every row." in done.stdout
@@ -102,7 +104,7 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     commands = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         program, *arguments = shlex.split(command.replace("dipriv ", "python -m dipriv ", 1))
         assert program == "python"

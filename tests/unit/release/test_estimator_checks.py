@@ -1,10 +1,13 @@
-"""scikit-learn's own checks on `DIP`; those that it does not pass are declared, and fail here once it passes them."""
+"""scikit-learn's own checks on `DIP`; those that it may fail are declared. Now and then it passes them: in tables as
+small as theirs noise may leave one value, and then two transforms do not differ.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dipriv
@@ -16,6 +19,12 @@ EXPECTED_FAILURES = {
 }
 
 
-@parametrize_with_checks([dipriv.DIP()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)  # type: ignore[untyped-decorator]
+@parametrize_with_checks([dipriv.DIP()])  # type: ignore[untyped-decorator]
 def test_the_checks_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+    reason = EXPECTED_FAILURES.get(getattr(check, "func", check).__name__)
+    try:
+        check(estimator)
+    except AssertionError:
+        if reason is None:
+            raise
+        pytest.xfail(reason)
