@@ -55,6 +55,7 @@ def people(seed: int) -> list[dict[str, str]]:
     return [{name: make(rng) for name, make in COLUMNS.items()} for _ in range(ROWS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False], ids=["exact types", "settled types"])
 def test_300_changes_of_one_row_change_no_type_and_no_promise(exact: bool, tmp_path: Path) -> None:
     """With exact types nothing is asked, however many cells fit; else only a question may come, before spending."""

@@ -26,6 +26,7 @@ READ: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", READ)
 def test_columns_without_a_type_are_audited_as_they_are_released(cells: str) -> None:
     """Columns of objects were left out without a word, and canaries of text columns were texts."""

@@ -135,6 +135,7 @@ def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
     assert "ε = 1 differential privacy" not in (tmp_path / "again.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_report_of_a_release_with_a_target_has_its_regression(table: Path, tmp_path: Path) -> None:
     dipriv_command(
         "privatize", table, "-o", "out.csv", "-e", 1, "--no-ledger", "--target", "income", "--report", "own.html",
