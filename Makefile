@@ -6,7 +6,10 @@ PEERS := .venv/peers/.installed
 ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
 
-.PHONY: help setup demo test test-slow loops lint ruff types layers snapshots coverage reproduce bench quality audit \
+# byte code and rewritten asserts are kept: for the next run, and for the processes that tests start
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup demo studio test test-slow loops lint ruff types layers snapshots coverage reproduce bench quality audit \
 	scale usefulness clean
 
 help:  ## list the targets
@@ -29,6 +32,10 @@ setup: $(STAMP)  ## create .venv with everything that development needs
 demo: $(STAMP)  ## privatize a real table; writes demo/
 	$(BIN)/python -m examples.demo --out demo
 
+studio: $(STAMP)  ## open the studio in the browser, with the demo's table
+	$(BIN)/python -m examples.demo --files --out demo
+	$(BIN)/dipriv studio demo/survey.csv --schema demo/schema.toml --ledger demo/ledger.db
+
 test: lint loops  ## lint, and the quick tests: a few minutes
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
@@ -39,7 +46,7 @@ test-slow: $(STAMP) loops  ## the other tests: processes, servers, Spark, real t
 # deleted. The packages left out here are imported by no module with compiled loops.
 loops:
 	@if [ ! -e .venv/.loops ] || [ -n "$$(find src -name '*.py' -newer .venv/.loops -not -path '*/cli/*' \
-		-not -path '*/report/*' -not -path '*/ledger/*' -not -path '*/guarantee/*')" ]; then \
+		-not -path '*/report/*' -not -path '*/studio/*' -not -path '*/ledger/*' -not -path '*/guarantee/*')" ]; then \
 		find src -name '*.nb[ic]' -delete; touch .venv/.loops; fi
 
 lint: $(STAMP)  ## ruff, mypy --strict and import-linter, side by side
@@ -66,8 +73,8 @@ reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reprodu
 	$(BIN)/python -m research all --out docs/reproduction
 	$(BIN)/python -m research.pages reproduction
 
-bench: $(STAMP)  ## speed, as ratios to peers and to the machine; writes docs/benchmarks.md
-	$(BIN)/python -m benchmarks
+bench: $(STAMP)  ## speed, what users run first (or PARTS=...); writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks $(PARTS)
 
 quality: $(STAMP) $(if $(filter peers,$(PARTS)),$(PEERS))  ## the private reference (or PARTS="bank adult", PARTS=peers: hours); writes docs/private-reference.md
 	$(BIN)/python -m benchmarks.quality $(PARTS)

@@ -1,8 +1,13 @@
-"""Timing that a noisy machine disturbs least: contestants take turns, and each one's best time counts."""
+"""Timing that a noisy machine disturbs least: contestants take turns, and each one's best time counts.
+
+Only the standard library is imported: some benchmarks run in environments without dipriv.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +24,17 @@ def side_by_side(contestants: dict[str, Contestant], rounds: int = 3) -> dict[st
             run()
             best[name] = min(best[name], time.perf_counter() - start)
     return best
+
+
+def say(line: str) -> None:
+    """What is done, on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def machine() -> dict[str, Any]:
+    """The size of this machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return {"cores": cores(), "memory in GB": memory, "kind": platform.machine()}
 
 
 def cores() -> int:

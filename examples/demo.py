@@ -44,14 +44,26 @@ def load() -> pa.Table:
     return pa.Table.from_pandas(fair.load_pandas().data.astype(codes), preserve_index=False)
 
 
+def survey_files(folder: Path) -> tuple[Path, Path]:
+    """Write the survey and its schema into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    private, schema = folder / "survey.csv", folder / "schema.toml"
+    pacsv.write_csv(load(), private)
+    QUESTIONNAIRE.save(schema)
+    return private, schema
+
+
+def open_ledger(folder: Path) -> dipriv.Ledger:
+    """The demo's own ledger."""
+    place = folder / "ledger.db"
+    return dipriv.Ledger.open(place) if place.exists() else dipriv.Ledger.create(place)
+
+
 def run(folder: Path, epsilon: float) -> None:
     """Write the survey, privatize it, and say what to look at."""
-    folder.mkdir(parents=True, exist_ok=True)
-    private, released = folder / "survey.csv", folder / "survey-released.csv"
-    pacsv.write_csv(load(), private)
-    QUESTIONNAIRE.save(folder / "schema.toml")
-    place = folder / "ledger.db"
-    with dipriv.Ledger.open(place) if place.exists() else dipriv.Ledger.create(place) as ledger:
+    private, _ = survey_files(folder)
+    released = folder / "survey-released.csv"
+    with open_ledger(folder) as ledger:
         release = dipriv.privatize_file(
             private, released, epsilon, force=True, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey"
         )
@@ -110,9 +122,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder to write into")
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy budget of a row")
     parser.add_argument("--picture", type=Path, help="draw the README's picture into this file, and nothing else")
+    parser.add_argument("--files", action="store_true", help="write the survey, its schema and a ledger, no release")
     asked = parser.parse_args()
     try:
-        if asked.picture is not None:
+        if asked.files:
+            survey_files(asked.out)
+            open_ledger(asked.out).close()
+        elif asked.picture is not None:
             draw(asked.picture, asked.epsilon)
         else:
             run(asked.out, asked.epsilon)

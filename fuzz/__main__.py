@@ -18,7 +18,14 @@ from fuzz.children import fuzz
 from fuzz.coverage import guided
 
 SHARES = {
-    "csv": 0.26,
+    "csv": 0.167,
+    "csv in a dialect": 0.06,
+    "excel": 0.01,
+    "stata": 0.001,
+    "spss": 0.001,
+    "xport": 0.001,
+    "jsonl": 0.01,
+    "orc": 0.01,
     "parquet": 0.06,
     "parquet folder": 0.02,
     "arrow": 0.12,

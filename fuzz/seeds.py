@@ -17,6 +17,8 @@ from scipy import stats
 
 import dipriv
 from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint
+from dipriv._sinks import FileSink
+from dipriv._tables.presentation import Presentation
 from dipriv.guarantee import ReferenceFacts, ReferenceSource
 from dipriv.guarantee.sidecar import Sidecar
 from dipriv.ledger import Ledger, ReleaseRequest
@@ -30,6 +32,9 @@ CSV = (
     "x\ty\n1\t2\n3\t4\n",
     "t,u\n2020-01-01 00:00:00,12:30:00\n1677-09-21 00:12:43.145224193,23:59:59.999\n",
     "\ufeffname\r\nAnn\r\nBo\r\n",
+    "age;pay;day\n44;1.234,50 €;31.12.2024\n17;-0,5 €;1.2.2023\n;12,5 %;2024/1/2\n",
+    "'a'|'b'\n'$1,234'|'12:30'\n'x'|'1 234'\n",
+    "# note\na,b\n1,2\n",
 )
 
 
@@ -105,6 +110,29 @@ def parquet_files() -> list[bytes]:
     return found
 
 
+def plain_table() -> pa.Table:
+    """The types that files of statistics packages and workbooks have."""
+    days = pa.array([dt.date(1990, 1, 1), None, dt.date(2024, 2, 29)] * 4)
+    moments = pa.array([0, None, 86_399] * 4, pa.timestamp("s"))
+    numbers = {"i": [1, 2, None] * 4, "f": [0.5, None, -1e30] * 4}
+    return pa.table({**numbers, "s": ["a", "Köln", "=1+1"] * 4, "d": days, "t": moments, "g": ["no", "yes", None] * 4})
+
+
+def whole_files(folder: Path, ending: str) -> list[bytes]:
+    """Files of all columns and of few, with and without labels of values."""
+    labelled = Presentation(value_labels={"g": {1: "no", 2: "yes"}}, column_labels={"s": "A city"})
+    found = []
+    for names in (["i", "f", "s", "d", "t", "g"], ["i", "s"], ["g"]):
+        with FileSink.at(folder / f"one.{ending}", force=True) as sink:
+            table = plain_table().select(names)
+            sink.check(table.schema, table.num_rows, labelled)
+            for batch in table.to_batches():
+                sink.write(batch)
+            sink.commit()
+        found.append((folder / f"one.{ending}").read_bytes())
+    return found
+
+
 def references(folder: Path) -> list[bytes]:
     """Exported references: each sort of law, kernel and codec."""
     people = frame()
@@ -176,6 +204,12 @@ def write(folder: Path) -> None:
     for name, files in (
         ("arrow", arrow_files()),
         ("parquet", parquet_files()),
+        ("excel", whole_files(folder, "xlsx")),
+        ("stata", whole_files(folder, "dta")),
+        ("spss", whole_files(folder, "sav")),
+        ("xport", whole_files(folder, "xpt")),
+        ("jsonl", whole_files(folder, "jsonl")),
+        ("orc", whole_files(folder, "orc")),
         ("references", references(folder)),
         ("ledger", [ledger(folder)]),
     ):

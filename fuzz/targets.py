@@ -5,9 +5,11 @@ A case that is accepted is used, not only read: columns are turned into numbers,
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import sqlite3
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -20,11 +22,14 @@ import pyarrow as pa
 from dipriv import Guarantee, Schema
 from dipriv._tables import frames as tables
 from dipriv._tables.arrow import distinct_labels
+from dipriv._tables.column_types import TypeRules
+from dipriv.dialect import Dialect
 from dipriv.errors import DiprivError
 from dipriv.guarantee import ReferenceFacts, ReferenceSource
 from dipriv.guarantee.sidecar import SIDECAR_SUFFIX, read_sidecar
 from dipriv.ledger import Ledger
 from dipriv.sources._formats import format_named
+from dipriv.sources._formats.registry import in_dialect
 from dipriv.sources.batches import parquet_files
 from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
@@ -67,8 +72,61 @@ class Text:
         _use(_source(f"t.{format}", format, content))
 
 
+class Dialects(Text):
+    """Text files in other encodings, with what their keeper says about them, right or wrong."""
+
+    encodings = ("utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-le", "utf-32", "ascii", "shift-jis")
+
+    def case(self, rng: Random) -> Any:
+        format, content = super().case(rng)
+        text = content.decode("utf-8", "replace")
+        if rng.random() < 0.5:
+            text = text.translate(str.maketrans(rng.choice((",", "\t")) + ".", rng.choice(";|:") + ","))
+        given: dict[str, Any] = {
+            "separator": rng.choice((None, None, ",", ";", "tab", "|", ":", "x", "")),
+            "quote": rng.choice((None, None, '"', "'")),
+            "decimal": rng.choice((None, ".", ",")),
+            "encoding": rng.choice((None, None, *self.encodings, "base64")),
+            "missing": rng.choice(([], ["-9"], [""])),
+            "dates": rng.choice((None, "ymd", "dmy", "mdy")),
+            "skip": rng.choice((None, None, 0, 1, 2, 9999)),
+        }
+        return format, text.encode(rng.choice(self.encodings), "replace"), given
+
+    def run(self, case: Any) -> None:
+        format, content, given = case
+        dialect = Dialect.from_dict(given)
+        known = in_dialect(format_named(format), dialect)
+        file = File(f"t.{format}", known, buffer=pa.py_buffer(content))
+        _numbers(tables.read(file.read(TypeRules.of({}, {}, dialect))))
+
+
+class Workbook:
+    """Excel workbooks: mutated files, and files with one mutated part."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = seeds.read(folder, "excel")
+
+    def case(self, rng: Random) -> bytes:
+        content = rng.choice(self.files)
+        if rng.random() < 0.3:
+            return mutate_bytes(rng, content)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = {name: archive.read(name) for name in sorted(archive.namelist())}
+        name = rng.choice([name for name in parts for _ in range(5 if "sheet" in name else 1)])
+        parts[name] = mutate_bytes(rng, parts[name])
+        changed = io.BytesIO()
+        with zipfile.ZipFile(changed, "w") as archive:
+            for part, text in parts.items():
+                archive.writestr(zipfile.ZipInfo(part), text)
+        return changed.getvalue()
+
+    def run(self, case: bytes) -> None:
+        _use(_source("t.xlsx", "excel", case))
+
+
 class Binary:
-    """Parquet or Arrow files, mutated."""
+    """Files of one format, mutated."""
 
     def __init__(self, folder: Path, format: str) -> None:
         self.format = format
@@ -206,8 +264,8 @@ class Book:
                 for record in book.records(found.name):
                     f"{record.started:%Y} {record.guarantee}"
                 book.split_key(found.name)
-            book.preview(name=None, table=seeds.VISITS, suggestion="new")
-            book.preview(name="new", table=replace(seeds.VISITS, content=bytes(16)), suggestion=None, is_new=True)
+            book.preview(names=(), table=seeds.VISITS, suggestion="new")
+            book.preview(names=("new",), table=replace(seeds.VISITS, content=bytes(16)), suggestion=None, is_new=True)
             book.commit(book.reserve("people", 0.1, PROMISE), 1)
 
 
@@ -252,6 +310,13 @@ def make(name: str, folder: Path) -> Target:
 
 _MAKERS: dict[str, Callable[[Path], Target]] = {
     "csv": Text,
+    "csv in a dialect": Dialects,
+    "excel": Workbook,
+    "stata": lambda folder: Binary(folder, "stata"),
+    "spss": lambda folder: Binary(folder, "spss"),
+    "xport": lambda folder: Binary(folder, "xport"),
+    "jsonl": lambda folder: Binary(folder, "jsonl"),
+    "orc": lambda folder: Binary(folder, "orc"),
     "parquet": lambda folder: Binary(folder, "parquet"),
     "parquet folder": Folder,
     "arrow": lambda folder: Binary(folder, "arrow"),

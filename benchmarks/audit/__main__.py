@@ -1,26 +1,15 @@
-"""Measure the parts asked for, one after another, each put on record as soon as it is done; then write the page."""
+"""`make audit`: bounds, attacks, judges and fuzzing; writes docs/audit/ and docs/audit.md."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import time
-import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from benchmarks.audit import attacks, bounds, fuzz, judges, labels, ledger, persons
-from benchmarks.audit.setting import Setting, say
-from benchmarks.measure import cores
-from research import pages
-from research.files import whole_file
-from research.pages import DOCS
+from benchmarks.audit.setting import Setting
+from benchmarks.parts import Found, asked, measure, write_folder
 
-PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[Setting], Found]] = {
     "bounds": bounds.run,
     "labels": labels.run,
     "persons": persons.run,
@@ -29,50 +18,12 @@ PARTS: dict[str, Callable[[Setting], dict[str, Any]]] = {
     "judges": judges.run,
     "fuzz": fuzz.run,
 }
+TRIALS = {"seeds": "how many seeds", "rows": "how many rows of each table"}
 
 
 def main() -> None:
     """Parse, measure, write."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all if none is named, or: page")
-    parser.add_argument("--seeds", type=int, help="so many seeds, for trials")
-    parser.add_argument("--rows", type=int, help="so many rows of each table, for trials")
-    parser.add_argument("--out", type=Path, default=DOCS, help="folder to write to; docs/ unless told")
-    asked = parser.parse_args()
-    if unknown := [name for name in asked.parts if name not in {*PARTS, "page"}]:
-        parser.error(f"no part {unknown[0]}; there are {', '.join(PARTS)} and page")
-    setting = Setting(**{name: value for name in ("seeds", "rows") if (value := getattr(asked, name)) is not None})
-    if asked.out == DOCS and setting != Setting():
-        parser.error("a trial does not belong on record: name another folder with --out")
-    (asked.out / "audit").mkdir(parents=True, exist_ok=True)
-    failed = [name for name in asked.parts or PARTS if name != "page" and not measure(name, setting, asked.out)]
-    pages.write("audit", asked.out)
-    if failed:
-        raise SystemExit(f"not measured: {', '.join(failed)}")
-
-
-def measure(name: str, setting: Setting, out: Path) -> bool:
-    """One part: run it and put it on record; a part that fails leaves the record as it was."""
-    start = time.perf_counter()
-    try:
-        found = PARTS[name](setting)
-    except Exception:
-        say(f"{name}: {traceback.format_exc()}")
-        return False
-    found |= {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "minutes": (time.perf_counter() - start) / 60,
-        "machine": {
-            "cores": cores(),
-            "memory in GB": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9,
-            "kind": platform.machine(),
-        },
-    }
-    file = out / "audit" / f"{name}.json"
-    with whole_file(file) as written:
-        written.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    say(f"{name}: on record after {found['minutes']:.1f} minutes")
-    return True
+    measure(PARTS, asked("audit", PARTS, Setting, TRIALS), partial(write_folder, "audit"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.audit.setting import Setting, say
+from benchmarks.audit.setting import Setting
+from benchmarks.measure import say
 from benchmarks.quality.tables import TABLES
 from dipriv.auditing.attacks.run import run_attacks
 from dipriv.auditing.attacks.setup import set_up

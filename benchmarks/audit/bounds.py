@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from benchmarks.audit.setting import Setting, say
+from benchmarks.audit.setting import Setting
+from benchmarks.measure import say
 from dipriv.auditing.mechanism import audit_rows
 from dipriv.auditing.one_run import audit_release
 from dipriv.auditing.primitives import audit_primitives

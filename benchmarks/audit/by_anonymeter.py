@@ -30,8 +30,8 @@ from anonymeter.evaluators.singling_out_evaluator import (
 )
 from anonymeter.stats.confidence import EvaluationResults
 
-from benchmarks.audit.setting import say
 from benchmarks.audit.versions import versions
+from benchmarks.measure import say
 
 ATTACKS = {"singling out": 500, "linkability": 500, "inference": 500}
 COLUMNS_OF_QUERIES, MAX_ATTEMPTS, NEIGHBOURS = (3, 8), 20_000, 10

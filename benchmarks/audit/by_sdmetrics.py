@@ -26,8 +26,8 @@ from sdmetrics.single_table import (
     NewRowSynthesis,
 )
 
-from benchmarks.audit.setting import say
 from benchmarks.audit.versions import versions
+from benchmarks.measure import say
 
 SAMPLE, PEOPLE, LOOKED_UP = 150, 2000, 8000
 """So many released rows are looked for among all real rows; so many people are looked up in so many released rows."""

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 import dipriv
-from benchmarks.audit.setting import say
 from benchmarks.audit.versions import versions
+from benchmarks.measure import say
 from benchmarks.quality import peers
 from benchmarks.quality.bins import Bins, Codebook, codebook
 from benchmarks.quality.contest import APPROXIMATE, PURE

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.audit.setting import Setting, say
+from benchmarks.audit.setting import Setting
+from benchmarks.measure import say
 
 ROOT = Path(__file__).parents[2]
 EPSILON_OF_ALL = 1.0

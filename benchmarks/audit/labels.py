@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.audit.setting import Setting, say
+from benchmarks.audit.setting import Setting
+from benchmarks.measure import say
 from dipriv.auditing.intervals import at_least
 from dipriv.auditing.labels import plant, shows
 from dipriv.auditing.procedure import Privatize

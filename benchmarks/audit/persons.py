@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from benchmarks.audit.setting import Setting, say
+from benchmarks.audit.setting import Setting
+from benchmarks.measure import say
 from dipriv.auditing.persons import audit_persons
 from dipriv.auditing.procedure import Privatize
 from dipriv.references import Known

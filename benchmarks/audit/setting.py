@@ -1,8 +1,7 @@
-"""How a part is run, and how it says what it does; imports nothing that a judge's environment may lack."""
+"""How a part is run."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 
@@ -12,7 +11,3 @@ class Setting:
 
     seeds: int = 3
     rows: int | None = None
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

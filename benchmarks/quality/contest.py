@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 import dipriv
+from benchmarks.measure import say
 
 EPSILON, DELTA = 1.0, 1e-9
 PURE = "ε = 1, replace one row"
@@ -80,7 +80,3 @@ def warm_up() -> None:
     )
     for frame in (small, small[["x"]], small[["y"]], mixed):
         ours(frame)(0)
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.quality.contest import Setting, ours, say
-from benchmarks.quality.measures import ks, total_variation
+from benchmarks.measure import say
+from benchmarks.quality.contest import Setting, ours
+from benchmarks.quality.measures import ks, label_variation
 from dipriv._base.arrays import FloatArray
 
 N, LABELS_N, LABELS, WIDE_N, WIDE, SMALL_N = 100_000, 200_000, 10_000, 10_000, 100, 500
@@ -80,7 +81,7 @@ def judge(table: pa.Table, released: pa.Table) -> dict[str, Any]:
         if pa.types.is_string(x.type) or pa.types.is_large_string(x.type) or x.null_count == len(x):
             old, new = (pd.Series(column.to_pandas(), dtype=object) for column in (x, y))
             outside.append(float((~new.isin([*old.unique(), OTHER])).mean()))
-            apart.append(total_variation(old, new))
+            apart.append(label_variation(old, new))
             continue
         a, b = _numbers(x), _numbers(y)
         finite &= bool(np.isfinite(b).all())

@@ -13,6 +13,7 @@ from scipy.stats import hypergeom
 
 from benchmarks.quality.bins import Bins, Codebook, Codes, Levels
 from dipriv._base.arrays import FloatArray
+from dipriv.utility.total_variation import number_variation, total_variation
 from research.experiments import bank
 
 RANK_BINS, TRIPLES = 20, 300
@@ -35,10 +36,19 @@ def ks(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     return float(np.abs(above).max())
 
 
-def total_variation(x: pd.Series[Any], y: pd.Series[Any]) -> float:
-    """Half the sum of absolute differences of the shares of all values, nulls among them."""
-    shares = [values.value_counts(normalize=True, dropna=False) for values in (x, y)]
-    return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum()) / 2
+def label_variation(x: pd.Series[Any], y: pd.Series[Any]) -> float:
+    """The total variation of columns of labels; nulls are one more label."""
+    codes = pd.factorize(pd.concat([x.astype(object), y.astype(object)], ignore_index=True))[0] + 1
+    return _variation(codes, len(x))
+
+
+def column_variation(x: pd.Series[Any], y: pd.Series[Any]) -> float:
+    """The total variation of a column, as reports measure it; nulls are one more value."""
+    if not pd.api.types.is_numeric_dtype(x) or x.dtype == np.bool_:
+        return label_variation(x, y)
+    a, b = (side.to_numpy(np.float64, na_value=np.nan) for side in (x, y))
+    nulls = float(np.isnan(a).mean()), float(np.isnan(b).mean())
+    return number_variation(a[~np.isnan(a)], b[~np.isnan(b)], nulls)
 
 
 def triples(columns: Sequence[str], count: int = TRIPLES, seed: int = 0) -> list[Triple]:
@@ -66,7 +76,7 @@ def on_bins(original: pd.DataFrame, released: pd.DataFrame, book: Codebook, coun
 
 def label_margins(original: pd.DataFrame, released: pd.DataFrame, labels: Sequence[str]) -> float:
     """Mean total variation of columns of labels."""
-    return float(np.mean([total_variation(original[name], released[name]) for name in labels]))
+    return float(np.mean([label_variation(original[name], released[name]) for name in labels]))
 
 
 def k_marginal(
@@ -89,9 +99,14 @@ def score(cells: Mapping[str, Codes], sets: Sequence[tuple[str, ...]], n: int) -
         for name in names:
             key = key * (cells[name].max() + 1) + cells[name]
         place = np.unique(key, return_inverse=True)[1] if key.max() > MANY else key
-        p, q = (np.bincount(part, minlength=place.max() + 1) / len(part) for part in (place[:n], place[n:]))
-        apart.append(np.abs(p - q).sum() / 2)
+        apart.append(_variation(place, n))
     return float(1000 * (1 - np.mean(apart)))
+
+
+def _variation(codes: npt.NDArray[np.intp], n: int) -> float:
+    """The total variation of the first n codes and the others."""
+    p, q = (np.bincount(part, minlength=codes.max() + 1) / len(part) for part in (codes[:n], codes[n:]))
+    return total_variation(p, q)
 
 
 def _coded(code: Levels | Bins, column: pd.Series[Any]) -> Codes:

@@ -23,12 +23,13 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.measure import say
 from benchmarks.quality import peers
-from benchmarks.quality.contest import Setting, say
+from benchmarks.quality.contest import Setting
 from benchmarks.quality.settings import scores
 from benchmarks.quality.tables import TABLES
 
-LIMIT = 3600
+LIMIT = 300
 """Seconds of processor time that a run may take."""
 FOLDER = Path("build/peers")
 PYTHON = Path(".venv/peers/bin/python")

@@ -9,7 +9,8 @@ import pandas as pd
 from scipy.stats import rankdata
 
 import dipriv
-from benchmarks.quality.contest import EPSILON, Setting, say
+from benchmarks.measure import say
+from benchmarks.quality.contest import EPSILON, Setting
 from benchmarks.quality.tables import TABLES
 from benchmarks.quality.targets import ROWS_ONE, ROWS_TEN
 

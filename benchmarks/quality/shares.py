@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 import dipriv
-from benchmarks.quality.contest import EPSILON, Setting, say
+from benchmarks.measure import say
+from benchmarks.quality.contest import EPSILON, Setting
 from benchmarks.quality.measures import ks, logistic_kl
 from benchmarks.quality.rows import rank_correlation, reference_share
 from benchmarks.quality.tables import TABLES, bank_matrix

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 import dipriv
-from benchmarks.quality.contest import Setting, ours, say
+from benchmarks.measure import say
+from benchmarks.quality.contest import Setting, ours
 from benchmarks.quality.measures import excess_bound
 from benchmarks.quality.tables import TABLES, bank_matrix
 from research.experiments import bank

@@ -60,9 +60,7 @@ def enough() -> list[dict[str, Any]]:
         {
             "columns": width,
             "declared": declared,
-            "rows": [
-                next((rows for rows in ROWS if _is_good(width, rows, epsilon, declared)), None) for epsilon in EPSILONS
-            ],
+            "rows": [_fewest(width, epsilon, declared) for epsilon in EPSILONS],
         }
         for declared in (True, False)
         for width in WIDTHS

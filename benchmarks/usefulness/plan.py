@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 import dipriv
-from benchmarks.quality.contest import say
+from benchmarks.measure import say
+from benchmarks.quality.measures import column_variation
 from benchmarks.quality.tables import TABLES, Table
-from benchmarks.usefulness.verdict import column_variation
 from dipriv._base.arrays import FloatArray
 from dipriv.release.forecast import public_facts
 from dipriv.release.options import ReleaseOptions

@@ -2,6 +2,7 @@ from . import codecs, kernels, references, statistics
 from ._version import __version__ as __version__
 from .auditing.results import Audit
 from .auditing.run import audit
+from .dialect import Dialect
 from .errors import (
     BudgetError,
     DiprivError,
@@ -12,9 +13,11 @@ from .errors import (
     MissingDependencyError,
     PrivacyWarning,
     ReferenceDataError,
+    RuleWarning,
     SchemaError,
     SourceChangedError,
     StorageError,
+    UtilityWarning,
 )
 from .guarantee.guarantee import Guarantee
 from .inspection import Inspection, inspect
@@ -28,7 +31,22 @@ from .release.result import Release
 from .release.sheet import Sheet, load_sheet
 from .report.facts import Comparison
 from .report.summarize import compare
-from .schema import Categorical, Continuous, Datetime, Discrete, Mixed, Schema
+from .schema import (
+    Categorical,
+    Code,
+    Continuous,
+    Datetime,
+    Discrete,
+    Identifier,
+    Mixed,
+    Money,
+    Percent,
+    Postal,
+    Schema,
+    Text,
+    Weight,
+    Year,
+)
 from .sources.holdout import Split
 from .utility.plan import Forecast
 from .utility.verdict import Verdict
@@ -38,14 +56,17 @@ __all__ = [
     "Audit",
     "BudgetError",
     "Categorical",
+    "Code",
     "Comparison",
     "Continuous",
     "Datetime",
+    "Dialect",
     "DiprivError",
     "DisclosureError",
     "Discrete",
     "Forecast",
     "Guarantee",
+    "Identifier",
     "InputError",
     "Inspection",
     "InternalError",
@@ -55,16 +76,24 @@ __all__ = [
     "LocalReference",
     "MissingDependencyError",
     "Mixed",
+    "Money",
+    "Percent",
+    "Postal",
     "PrivacyWarning",
     "ReferenceDataError",
     "Release",
+    "RuleWarning",
     "Schema",
     "SchemaError",
     "Sheet",
     "SourceChangedError",
     "Split",
     "StorageError",
+    "Text",
+    "UtilityWarning",
     "Verdict",
+    "Weight",
+    "Year",
     "__version__",
     "audit",
     "codecs",

@@ -1,27 +1,50 @@
-"""What a table looks like to dipriv before anything is released: kinds, warnings, and a draft schema to edit.
+"""What a table looks like to dipriv before anything is released: kinds, warnings, suggestions, and a draft schema.
 
-All this is read from private rows, for their owner only. A repr or an error gives names, types and counts; the
-values themselves (levels, atoms, steps) show in the draft schema alone, whose header says what to do with them.
+All this is read from private rows, for their owner only. A repr or an error gives names, types and counts; values show
+in `Inspection.summary` and in the draft schema alone, which say so.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from dipriv._base.columns import ColumnValues
 from dipriv._tables import frames as tables
+from dipriv._tables.arrow import cells_to_arrow, decoded, is_text
 from dipriv._tables.column_types import Question, TypeRules
 from dipriv._tables.fitted_columns import infer
 from dipriv._tables.frames import Column, Table, check_names, contains_text
 from dipriv._tables.identifiers import Counts, Warned, count, free_text, refuse_free_text, warning
+from dipriv._tables.suggestions import Suggestion, odd_cells, suggest
 from dipriv._tables.typed_tables import settle_table
+from dipriv.codecs.fit import common_step, kind_of_type
+from dipriv.codecs.temporal import coarsest_resolution
+from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import DiprivError
-from dipriv.schema import Categorical, ColumnType, Datetime, Discrete, Kind, Mixed, Schema
+from dipriv.schema import (
+    DRAFT_SECTION,
+    Categorical,
+    Code,
+    ColumnType,
+    Datetime,
+    Discrete,
+    Identifier,
+    Kind,
+    Meaning,
+    Mixed,
+    Postal,
+    Schema,
+    Text,
+    without_values,
+)
 from dipriv.sources import is_path
 from dipriv.sources.files import File
 
@@ -31,27 +54,30 @@ RARE = 5
 """A level that occurs fewer times than this may point to a person."""
 MAX_LISTED = 1000
 """A draft lists the labels of a column if they are no more than this."""
+MAX_NUMBERS = 50
+"""And the levels of a column of numbers, if they are no more than this."""
+MAX_TOP = 3
+TOP_SHARE = 0.005
+"""Values with a smaller share of the cells are not shown."""
+WIDTH = 79
 
 _SUSPECTED: dict[Warned, str] = {
     "identifier": "an identifier: its values stand for people or rows",
     "near-unique key": "a near-unique key: nearly every row has a value of its own",
     "free text": "free text: long or mostly distinct values",
 }
-_DECLARE_LABELS = (
-    "and adding levels = [...] with its public labels. Text with mostly distinct or long values is refused."
-)
-_DECLARE_NUMBERS = "if it is a measurement. Left like this it is privatized as any other number."
+_PRIVATE = "Private: read from the rows, for the keeper of the table alone. Do not publish it."
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
     """One column as dipriv sees it.
 
-    `kind` is what it would be taken as, without levels if they are many or suspect; None if its type or its values are
+    `kind` is what its rows suggest, without levels if they are many or suspect; None if its type or its values are
     refused, and then `refused` says why, or asks what it is if it is `undecided`. `nulls` include NaN; `distinct` is
     exact, but 0 for a refused column. `facts` are what would be read from the rows: levels, step, atoms, resolution,
-    nulls. Once declared they are assumed public. `rare` is the number of declared levels or atoms that occur fewer than
-    five times.
+    nulls. Once declared they are assumed public. `rare` is the number of levels or atoms that occur fewer than five
+    times.
     """
 
     name: str
@@ -64,6 +90,27 @@ class ColumnFacts:
     rare: int = 0
     refused: str | None = None
     undecided: bool = False
+    option: str = "type"
+    """What decides an undecided column: `type`, or `decimal` or `dates` of the file."""
+    written: str = ""
+    """How its numbers or dates are written in a text file, if not plainly."""
+    taken_as: str = ""
+    """What `privatize` takes it as if nothing is declared."""
+    meaning: Meaning | None = None
+    """What it may be beyond its type, and `why`."""
+    why: str = ""
+    drafted: Kind | Meaning | None = field(repr=False, default=None)
+    """What the draft declares: a meaning, or what the type alone says, which is nothing of real numbers."""
+    natural: Kind | None = field(repr=False, default=None)
+    """The kind without levels and atoms, with a step or a resolution that all values have."""
+    lowest: str = field(repr=False, default="")
+    highest: str = field(repr=False, default="")
+    top: tuple[tuple[str, float], ...] = field(repr=False, default=())
+    """The most frequent values and their shares of the cells."""
+    notes: tuple[str, ...] = field(repr=False, default=())
+    """What else its keeper may want to know or to declare."""
+    bounds: tuple[int | float, int | float] | None = field(repr=False, default=None)
+    """The smallest and the largest number."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +121,39 @@ class Inspection:
     ----------
     rows : how many rows the table has.
     columns : the facts of each column, in the table's order.
+    file : how the file is written, in words.
+    dialect : what was given about that.
     """
 
     rows: int
     columns: tuple[ColumnFacts, ...]
+    file: str = ""
+    dialect: Dialect = DETECTED
+
+    def summary(self) -> str:
+        """Each column with its range, its most frequent values, and suggestions: private.
+
+        Returns
+        -------
+        Text of at most 79 characters a line, but for long names.
+        """
+        described = f" The file: {self.file}." if self.file else ""
+        lines = [_PRIVATE, f"{self.rows:,} rows, {len(self.columns)} columns.{described}"]
+        for column in self.columns:
+            lines += ["", *_lines(column, self.rows)]
+        asked = [column for column in self.columns if column.undecided]
+        if asked:
+            options = ", ".join(dict.fromkeys(f"--{column.option}" for column in asked))
+            names = ", ".join(column.name for column in asked)
+            lines += ["", *textwrap.wrap(f"Undecided: {names}. Say what they are ({options}), or declare them.", WIDTH)]
+        return "\n".join(lines)
 
     def schema_toml(self) -> str:
         """A draft schema with comments, to edit. `Schema.from_toml` loads it as it is.
 
-        Columns with a warning and columns that dipriv refuses are commented out, with advice.
+        It declares meanings (identifiers, codes, money and such), and kinds that follow from a column's type. Levels,
+        atoms, bounds, steps and resolutions, and all about real numbers, are read from the rows, and are comments.
+        Columns that dipriv refuses are comments, too.
 
         Returns
         -------
@@ -90,20 +161,40 @@ class Inspection:
         """
         header = [
             f"Drafted by dipriv from the private rows: {self.rows} rows, {len(self.columns)} columns.",
-            "What this file declares is assumed public. Do not publish it as it is: remove what is not public.",
-            "What is left out is found under differential privacy by the private reference, and read from the",
-            "reference rows by others. These refuse rows with a level that you removed from a list.",
+            "What this file declares is assumed public: kinds that follow from the types of columns, and what",
+            "they seem to be, such as identifiers, codes and money. What else was read from the rows is in comments.",
+            "Do not publish this file as it is: remove what is not public, and remove the # only from what everybody",
+            "may know. What is not declared is found under differential privacy by the private reference, and read",
+            "from the reference rows by others.",
         ]
-        return "\n".join([_comment(header), *(_draft(column) for column in self.columns)])
+        file = [Schema({}, self.dialect).to_toml()] if self.dialect else []
+        return "\n".join([_comment(header), *file, *(_draft(column) for column in self.columns), *self._mark()])
+
+    def _mark(self) -> list[str]:
+        """The section by which `privatize` knows a draft again; not in a schema with a column of its name."""
+        if DRAFT_SECTION in [column.name for column in self.columns]:
+            return []
+        comment = ["By this section dipriv knows its draft again, and warns. Remove it when you have checked the file."]
+        empty = Schema({})
+        empty.is_draft = True
+        return [_comment(comment) + empty.to_toml()]
 
 
-def inspect(frame: Any, *, types: Mapping[str, ColumnType] | None = None, missing: Sequence[str] = ()) -> Inspection:
-    """What each column of a table looks like to dipriv: kind, nulls, and whether it seems to identify people.
+def inspect(
+    frame: Any,
+    *,
+    types: Mapping[str, ColumnType] | None = None,
+    missing: Sequence[str] = (),
+    dialect: Dialect | None = None,
+) -> Inspection:
+    """What each column of a table looks like to dipriv: kind, range, nulls, and what it seems to be.
+
+    `print(inspection.summary())` shows it all. It is private: it is read from the rows.
 
     Parameters
     ----------
     frame : pandas, polars or pyarrow table, or two-dimensional numpy array; or the path of a file.
-    types, missing : as for `dipriv.privatize`.
+    types, missing, dialect : as for `dipriv.privatize`.
 
     Returns
     -------
@@ -120,29 +211,40 @@ def inspect(frame: Any, *, types: Mapping[str, ColumnType] | None = None, missin
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]
     [('row', Discrete(step=1), 'identifier'), ('sex', Categorical(levels=2), None)]
     """
+    given = replace(dialect or DETECTED, missing=(*(dialect or DETECTED).missing, *missing))
     if is_path(frame):
-        return inspect_file(File.at(frame), types, missing)
-    return _inspect(tables.read(frame), TypeRules.of({}, types or {}, missing))
+        return inspect_file(File.at(frame, dialect=given), types, given)
+    return _inspect(tables.read(frame), TypeRules.of({}, types or {}, given))
 
 
-def inspect_file(file: File, types: Mapping[str, ColumnType] | None, missing: Sequence[str]) -> Inspection:
+def inspect_file(file: File, types: Mapping[str, ColumnType] | None, dialect: Dialect) -> Inspection:
     """The same for a file."""
-    rules = TypeRules.of({}, types or {}, missing)
-    found, questions = file.read_with_questions(rules)
-    return _inspect(tables.read(found), rules, questions if file.format.is_text else None)
+    rules = TypeRules.of({}, types or {}, dialect)
+    rows = file.typed(rules)
+    table = tables.read(file.table(rows))
+    said = {name: notation.described(rows.types[name]) for name, notation in rows.notations.items()}
+    found = _inspect(table, rules, rows.questions if not file.format.has_types else None, said)
+    return replace(found, file=file.described(), dialect=dialect)
 
 
-def _inspect(table: Table, rules: TypeRules, questions: Sequence[Question] | None = None) -> Inspection:
+def _inspect(
+    table: Table,
+    rules: TypeRules,
+    questions: Sequence[Question] | None = None,
+    written: Mapping[str, str] | None = None,
+) -> Inspection:
     check_names(rules.given, table.names, "types")
     if questions is None:
         table, questions = settle_table(table, table.names, rules)
     asked = {question.column: question for question in questions}
-    return Inspection(table.rows, tuple(_look(table, name, asked.get(name)) for name in table.names))
+    said = written or {}
+    columns = [_look(table, name, asked.get(name), said.get(name, ""), rules.marks) for name in table.names]
+    return Inspection(table.rows, tuple(columns))
 
 
-def _look(table: Table, name: str, question: Question | None) -> ColumnFacts:
+def _look(table: Table, name: str, question: Question | None, written: str, marks: Sequence[str]) -> ColumnFacts:
     if question is not None:
-        return replace(_refused(table, name, str(question)), undecided=True)
+        return _asked(table, name, question, marks)
     try:
         column = table.column(name)
         counts = count(table, column)
@@ -153,9 +255,113 @@ def _look(table: Table, name: str, question: Question | None) -> ColumnFacts:
     if suspected and isinstance(kind, Categorical):
         kind = Categorical()
     nulls = table.rows - counts.present
-    facts = (*_read_from_rows(column, kind), *(["nulls"] if nulls else []))
-    shown = _type_name(column.arrow_type)
-    return ColumnFacts(name, shown, kind, nulls, counts.distinct, suspected, facts, _rare(kind, counts))
+    found = suggest(column, kind, counts, suspected, written)
+    is_number = column.storage.family in ("integer", "real")
+    ends = (counts.values.to_numpy().min().item(), counts.values.to_numpy().max().item()) if is_number else None
+    natural = _natural(kind, column, counts)
+    lowest, highest = _ends(column, counts)
+    return ColumnFacts(
+        name,
+        _type_name(column.arrow_type),
+        kind,
+        nulls,
+        counts.distinct,
+        suspected,
+        (*_read_from_rows(column, kind), *(["nulls"] if nulls else [])),
+        _rare(kind, counts),
+        written=written,
+        taken_as=_taken_as(natural, column),
+        meaning=found.meaning,
+        why=found.why,
+        natural=natural,
+        drafted=kind_of_type(column.storage) if found.meaning is None else found.meaning,
+        lowest=lowest,
+        highest=highest,
+        top=_top(column, counts),
+        notes=found.notes,
+        bounds=ends,
+    )
+
+
+def _asked(table: Table, name: str, question: Question, marks: Sequence[str]) -> ColumnFacts:
+    """A column whose type is undecided, with the cells that cause that."""
+    facts = replace(_refused(table, name, str(question)), undecided=True, option=question.option)
+    try:
+        array, column = table.array(name), table.column(name)
+    except DiprivError:
+        return facts
+    if not is_text(array.type):
+        return facts
+    counts = count(table, column)
+    found = Suggestion()
+    if counts.distinct:
+        suspected = warning(table, column, Categorical(), counts)
+        found = suggest(column, Categorical(), counts, suspected if suspected == "identifier" else None, "")
+    coded = found.meaning if isinstance(found.meaning, Postal | Identifier) or "leading zeros" in found.why else None
+    notes = () if coded else (*odd_cells(array.drop_null(), marks), *found.notes)
+    if isinstance(found.meaning, Code) and coded is None:
+        notes = (*notes, 'if these are codes, declare kind = "code"')
+    return replace(
+        facts,
+        distinct=counts.distinct,
+        meaning=coded,
+        why=found.why if coded else "",
+        drafted=coded,
+        top=_top(column, counts),
+        notes=notes,
+    )
+
+
+def _natural(kind: Kind, column: Column, counts: Counts) -> Kind:
+    """The kind without what was read from the rows: levels and atoms."""
+    if isinstance(kind, Datetime) and kind.resolution is None:
+        return Datetime(coarsest_resolution(counts.values.to_numpy(), column.storage.tick_ns))
+    if not isinstance(kind, Discrete) or kind.levels is None:
+        return without_values(kind)
+    if column.storage.family == "integer":
+        return Discrete(step=1)
+    step = common_step(counts.values.to_numpy())
+    return Mixed() if step is None else Discrete(step=1 if step >= 1 else 10.0 ** np.floor(np.log10(step)))
+
+
+def _taken_as(kind: Kind, column: Column) -> str:
+    """What a release with the private reference takes a column as, in words."""
+    family = column.storage.family
+    if family == "boolean":
+        return "true or false"
+    if isinstance(kind, Categorical):
+        return "labels"
+    if isinstance(kind, Datetime):
+        return "dates" if kind.resolution == "day" else f"times to the {kind.resolution}"
+    if family == "integer" or (isinstance(kind, Discrete) and kind.step is not None and kind.step >= 1):
+        return "whole numbers"
+    if isinstance(kind, Discrete) and kind.step is not None:
+        digits = len(f"{kind.step:.9f}".rstrip("0").partition(".")[2])
+        return f"numbers with {digits} decimal{'s' if digits > 1 else ''}"
+    return "real numbers"
+
+
+def _texts(column: Column, values: pa.Array) -> list[str]:
+    """Some of the values of `Counts` as they would be written."""
+    if column.storage.family != "label":
+        values = cells_to_arrow(ColumnValues(values.to_numpy()), None, column.arrow_type)
+    return [str(value) for value in pc.cast(decoded(values), pa.string()).to_pylist()]
+
+
+def _ends(column: Column, counts: Counts) -> tuple[str, str]:
+    if column.storage.family == "label" or not counts.distinct:
+        return "", ""
+    ends = pc.min_max(counts.values)
+    low, high = _texts(column, pa.array([ends["min"].as_py(), ends["max"].as_py()], counts.values.type))
+    return low, high
+
+
+def _top(column: Column, counts: Counts) -> tuple[tuple[str, float], ...]:
+    """The most frequent values, if they occur often."""
+    places = np.argsort(-counts.times, kind="stable")[:MAX_TOP]
+    places = places[counts.times[places] > max(1, TOP_SHARE * counts.present)]
+    texts = _texts(column, counts.values.take(pa.array(places))) if len(places) else []
+    return tuple(zip(texts, (counts.times[places] / counts.present).tolist(), strict=True))
 
 
 def _kind(table: Table, column: Column, counts: Counts) -> Kind:
@@ -209,38 +415,105 @@ def _rare(kind: Kind, counts: Counts) -> int:
     return int(np.sum(rare)) if _declared(kind) == "levels" else 0
 
 
+def _lines(column: ColumnFacts, rows: int) -> list[str]:
+    """A column for a terminal: its name and type, then what is known, then what to think of."""
+    said = [column.storage, f"{column.distinct:,} distinct"] if column.distinct else [column.storage]
+    said += [f"{column.nulls:,} missing ({column.nulls / rows:.1%})"] if column.nulls else []
+    said += [f"written with {column.written}"] if column.written else []
+    lines = [f"{column.name}: {', '.join(said)}"]
+    if column.refused is not None:
+        lines += _wrapped("undecided: " if column.undecided else "refused: ", column.refused)
+    else:
+        spread = f", {column.lowest} to {column.highest}" if column.lowest != column.highest else ""
+        lines += _wrapped("taken as ", column.taken_as + spread)
+    if column.top:
+        lines += _wrapped("most often ", ", ".join(f"{text!r:.32} {share:.1%}" for text, share in column.top))
+    if column.meaning is not None:
+        gone = " and leave it out" if column.meaning.released_as is None else ""
+        lines += _wrapped("! ", f'declare kind = "{column.meaning.name}"{gone} ({column.why})')
+    if column.rare and isinstance(column.kind, Categorical):
+        lines += _wrapped("! ", f"{column.rare:,} labels occur fewer than {RARE} times: each may point to a person")
+    for note in column.notes:
+        lines += _wrapped("! ", note)
+    return lines
+
+
+def _wrapped(mark: str, text: str) -> list[str]:
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return textwrap.wrap(mark + clean, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
 def _draft(column: ColumnFacts) -> str:
-    """A column's section of the draft: comments, then its kind, itself a comment if the column is suspect."""
-    if column.kind is None:
-        advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it, or say its type (--type)."
-        return _comment([f"{column.refused}", advice])
-    section = Schema({column.name: column.kind}).to_toml()
+    """A column's section of the draft: its kind, then in comments what was read from its rows."""
     notes = [f"{column.storage}, {column.distinct} distinct values, {column.nulls} nulls."]
-    if column.warning is None:
-        return _comment([*notes, *_assumptions(column)]) + section
-    notes.append(f"WARNING: this looks like {_SUSPECTED[column.warning]}.")
-    notes.append(
-        "Drop it (--drop), or keep it as it is, unprotected (--keep), or declare it by removing the # signs below"
-    )
-    notes.append(_DECLARE_LABELS if isinstance(column.kind, Categorical) else _DECLARE_NUMBERS)
-    return _comment([*notes, *section.split("\n")[:-1]])
+    if column.drafted is None and column.natural is None:
+        advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it, or say its type (--type)."
+        return _comment([f"{column.refused}", *column.notes, advice])
+    section = "" if column.drafted is None else _section(column.name, column.drafted)
+    if column.warning is not None:
+        notes.append(f"WARNING: this looks like {_SUSPECTED[column.warning]}.")
+    if isinstance(column.drafted, Identifier):
+        notes.append("It is left out; anew = true releases new identifiers. If it is a measurement, declare that kind.")
+    elif isinstance(column.drafted, Text):
+        notes.append("It is left out, unless you declare its public labels: levels = [...].")
+    elif column.meaning is not None:
+        notes.append(f"Because of {column.why}.")
+    return _comment([*notes, *column.notes]) + section + _comment(_from_rows(column))
 
 
-def _assumptions(column: ColumnFacts) -> list[str]:
-    notes = []
-    declared = _declared(column.kind)
-    if declared:
-        notes.append(f"Read from the data and declared here, so assumed public: {declared}.")
-    if "levels" in column.facts and not declared:
-        notes.append("Its levels are not declared: the private reference finds those that many rows have.")
-    if column.rare:
-        notes.append(
-            f"{column.rare} of these {declared} occur fewer than {RARE} times: each may point to a person. "
-            "Remove those that are not public."
-        )
-    if column.nulls:
-        notes.append("That it has nulls is not declared: it will be read from the reference rows.")
-    return notes
+def _from_rows(column: ColumnFacts) -> list[str]:
+    """What was read from the rows, as lines of the section that are comments."""
+    kind, natural, drafted = column.kind, column.natural, column.drafted
+    if kind is None or natural is None or (drafted is not None and drafted.name in ("identifier", "text")):
+        return []
+    values = next((name for name in ("levels", "atoms") if getattr(kind, name, None)), None)
+    if values and isinstance(kind, Discrete) and (column.meaning is not None or _follow_from_bounds(kind)):
+        values = None
+    lines = [] if drafted is not None else [_section(column.name, type(kind if values else natural)()).rstrip()]
+    if values:
+        instead = " (instead of the step)" if getattr(drafted, "step", None) else ""
+        lines += [f"{values.capitalize()}{instead}:"]
+        if column.rare:
+            lines.append(f"{column.rare} of these {values} occur fewer than {RARE} times: each may point to a person.")
+        lines.append(_line(values, list(getattr(kind, values))))
+    elif column.meaning is None and natural != drafted:
+        found = {name: of for name in ("step", "resolution") if (of := getattr(natural, name, None)) is not None}
+        instead = " (instead of the one above)" if getattr(drafted, "step", None) else ""
+        lines += [text for name, of in found.items() for text in (f"{name.capitalize()}{instead}:", _line(name, of))]
+    lower, upper = column.bounds or (0, 0)
+    if lower < upper and hasattr(natural if drafted is None else drafted, "lower") and values != "levels":
+        lines += ["The smallest and the largest value:", _line("lower", lower), _line("upper", upper)]
+    if lines:
+        head = "" if drafted is not None else ", and then from [...] and kind, too"
+        lines = [f"Read from the private rows. Remove the # only from what is public anyway{head}:", *lines]
+    if not values and isinstance(kind, Categorical) and "levels" in column.facts:
+        lines.append("Its levels are not listed: the private reference finds those that many rows have.")
+    return lines
+
+
+def _line(name: str, value: Any) -> str:
+    """A field of a section, in one line."""
+    import tomli_w
+
+    lines = tomli_w.dumps({name: value}).rstrip("\n").split("\n")
+    line = f"{lines[0]}{' '.join(line.strip() for line in lines[1:])}"
+    return f"{line.removesuffix(', ]')}]" if line.endswith(", ]") else line
+
+
+def _section(name: str, kind: Kind | Meaning) -> str:
+    """A section of a schema without fields that have their defaults."""
+    import tomli_w
+
+    plain = Schema({name: kind}).to_dict()[name]
+    defaults = {one.name: one.default for one in fields(kind)}
+    return tomli_w.dumps({name: {key: of for key, of in plain.items() if key == "kind" or of != defaults[key]}})
+
+
+def _follow_from_bounds(kind: Discrete) -> bool:
+    """Whether levels are too many to list, or whole numbers without gaps: bounds and a step say as much."""
+    levels = kind.levels or ()
+    whole = all(level == int(level) for level in levels)
+    return len(levels) > MAX_NUMBERS or (whole and max(levels) - min(levels) + 1 == len(levels))
 
 
 def _comment(lines: list[str]) -> str:

@@ -51,11 +51,19 @@ class Chain:
     order: tuple[int, ...] = field(repr=False)
 
     def privatize(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> list[ColumnValues]:
+        return self.restore(self.perturb(columns, bits, first))
+
+    def perturb(self, columns: Sequence[ColumnValues], bits: Bits, first: int = 0) -> FloatArray:
+        """The first three arrows: Ũ, its columns in the order of the chain rule. All that is private ends here."""
         spread = Draws(bits.child(Stream.SPREAD), first, len(columns[0]))
         noise = Draws(bits.child(Stream.NOISE), first, len(columns[0]))
         v = encode(self.codecs, columns, spread)
         u = self.reference.to_uniform(v if self._in_order else v[:, self.order])
-        released = self.reference.from_uniform(self.kernel.perturb(u, noise))
+        return self.kernel.perturb(u, noise)
+
+    def restore(self, u: FloatArray) -> list[ColumnValues]:
+        """The last two arrows: cells from Ũ."""
+        released = self.reference.from_uniform(u)
         if self._in_order:
             return decode(self.codecs, released)
         in_place = np.full_like(released, np.nan)  # never over the private cells: what is not released is not there

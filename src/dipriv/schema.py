@@ -1,4 +1,4 @@
-"""Public facts about a table: the kind of each column, and which of its properties are known.
+"""Public facts about a table: the kind of each column, which of its properties are known, and rules between columns.
 
 A field left `None` is read from the *reference rows* (a hold-out or a public table), never from the rows
 that are released. What a schema states is assumed public and is printed as a condition of the guarantee.
@@ -10,15 +10,19 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
+from dipriv._base.near_names import did_you_mean
 from dipriv._base.registry import serializable
+from dipriv._rules import NO_RULES, Rules, rules_of
+from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError, SchemaError
 
 Level: TypeAlias = str | int | float | bool
@@ -41,8 +45,14 @@ MISSING_MARKS: tuple[str, ...] = (
     *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "null", "NULL", "None", "-", "--", "?", "."),
 )
 """Cells that are missing in columns of numbers, booleans, dates and times; in columns of text only the empty one is."""
+FILE_SECTION = "file"
+"""Of a schema's file: how the table's file is written, unless it has a `kind`, as a column has."""
+DRAFT_SECTION = "draft"
+"""Of a schema's file that dipriv drafted from private rows: an empty section, until its keeper has checked the file."""
 MAX_FILE = 1 << 24
 """Of a schema, in bytes."""
+_MAX_DIGITS = 1000
+_MAX_MULTIPLES = 1024
 _MAX_NUMBER, _WHOLE_NUMBERS = sys.float_info.max, (-(1 << 63), (1 << 64) - 1)
 _MANY_DOTS = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""", re.ASCII)
 """A dotted key with 16 or more parts: the parser's time is quadratic in their number."""
@@ -55,10 +65,10 @@ class _Described:
 
     def __repr__(self: Any) -> str:
         shown = []
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and value != field.default:
-                shown.append(f"{field.name}={len(value) if isinstance(value, tuple) else value!r}")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if value is not None and value != one.default:
+                shown.append(f"{one.name}={len(value) if isinstance(value, tuple) else value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -91,6 +101,39 @@ class Continuous(_Described):
 
 @serializable()
 @dataclass(frozen=True, repr=False)
+class Weight(Continuous):
+    """The weight of a row: how many persons, or other units of a population, it stands for.
+
+    Parameters
+    ----------
+    lower, upper : the range of its values, if it is public.
+    total : the sum of all weights, such as the size of the population, if it is public: released weights are rescaled
+        to it. Whole weights are then rounded at random, up or down by less than 1, so that their mean is kept.
+
+    Raises
+    ------
+    SchemaError : the bounds are not finite numbers in this order, or the total is not a positive number.
+
+    Examples
+    --------
+    >>> Weight(total=2848507)
+    Weight(total=2848507)
+    """
+
+    lower: float | None = 0.0
+    total: int | float | None = None
+    name: ClassVar[str] = "weight"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.total is not None and not (_is_finite(self.total) and self.total > 0):
+            raise SchemaError(
+                f"Weight(total={_shown(self.total)}) is not a positive number.", "Leave it out if it is not public."
+            )
+
+
+@serializable()
+@dataclass(frozen=True, repr=False)
 class Discrete(_Described):
     """A number with a countable support: listed levels, or all multiples of a step.
 
@@ -100,10 +143,11 @@ class Discrete(_Described):
     ----------
     levels : all values that it takes.
     step : a positive number with at most nine decimals; all values are multiples of it.
+    lower, upper : the range of its values, if it is public and no levels are listed.
 
     Raises
     ------
-    SchemaError : both are given, or one cannot be used.
+    SchemaError : both levels and a step or bounds are given, or one of them cannot be used.
 
     Examples
     --------
@@ -113,18 +157,38 @@ class Discrete(_Described):
 
     levels: tuple[int | float, ...] | None = None
     step: int | float | None = None
+    lower: int | float | None = None
+    upper: int | float | None = None
     name: ClassVar[str] = "discrete"
 
     def __post_init__(self) -> None:
+        _check_bounds(self.lower, self.upper)
         if self.levels is not None:
             object.__setattr__(self, "levels", _check_levels(self.levels, (int, float)))
             if self.step is not None:
                 raise SchemaError("Discrete has both levels and step.", "Give one of them.")
+            if self.lower is not None or self.upper is not None:
+                raise SchemaError("Discrete has both levels and bounds.", "Give one of them.")
         if self.step is not None and lattice(self.step) is None:
             raise SchemaError(
                 f"Discrete(step={_shown(self.step)}) is not a positive number with at most nine decimals.",
                 "Use a step such as 1, 5 or 0.25, or list the levels.",
             )
+
+    def multiples(self) -> tuple[int | float, ...] | None:
+        """All multiples of the step within the bounds, if both are declared and they are not too many to list.
+
+        >>> Discrete(step=0.5, lower=0, upper=1).multiples()
+        (0.0, 0.5, 1.0)
+        """
+        if self.step is None or self.lower is None or self.upper is None:
+            return None
+        whole, per_unit = lattice(self.step) or (1, 1)
+        first = math.ceil(Fraction(self.lower) * per_unit / whole)
+        last = math.floor(Fraction(self.upper) * per_unit / whole)
+        if not 0 <= last - first < _MAX_MULTIPLES:
+            return None
+        return tuple(n * whole if per_unit == 1 else n * whole / per_unit for n in range(first, last + 1))
 
 
 @serializable()
@@ -228,6 +292,244 @@ class Datetime(_Described):
 Kind: TypeAlias = Continuous | Discrete | Mixed | Categorical | Datetime
 
 
+@dataclass(frozen=True, repr=False)
+class Code(_Described):
+    """A label that may look like a number, as industries and diagnoses have: zeros are kept, and none is invented.
+
+    Cells of text files are kept as they are written, "01" as "01". Whole numbers of a typed table are labels, too.
+
+    Parameters
+    ----------
+    levels : all codes, if they are public; else the private reference finds those that enough rows have.
+
+    Raises
+    ------
+    SchemaError : a level cannot be used.
+
+    Examples
+    --------
+    >>> Code(levels=("01", "02")).released_as
+    Categorical(levels=2)
+    """
+
+    levels: tuple[Level, ...] | None = None
+    name: ClassVar[str] = "code"
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", self.released_as.levels)
+
+    @property
+    def released_as(self) -> Categorical:
+        """The kind that it is learned and released as."""
+        return Categorical(self.levels)
+
+    @property
+    def prefix(self) -> int:
+        """How many leading characters are kept; 0 for all."""
+        return 0
+
+
+@dataclass(frozen=True, repr=False)
+class Postal(_Described):
+    """A postal code, or another code of a place: a `Code` that may be cut to the level that is declared.
+
+    Parameters
+    ----------
+    digits : how many leading characters are kept, before anything is learned: 3 makes "012" of "01234".
+    levels : all codes, cut, if they are public.
+
+    Raises
+    ------
+    SchemaError : digits is not a whole number from 1 on, or a level is longer, or cannot be used.
+
+    Examples
+    --------
+    >>> Postal(digits=3)
+    Postal(digits=3)
+    """
+
+    digits: int | None = None
+    levels: tuple[str, ...] | None = None
+    name: ClassVar[str] = "postal"
+
+    def __post_init__(self) -> None:
+        if self.digits is not None and (type(self.digits) is not int or not 1 <= self.digits <= _MAX_DIGITS):
+            raise SchemaError(
+                f"Postal(digits={_shown(self.digits)}) is not a whole number from 1 to {_MAX_DIGITS}.",
+                "Say how many leading characters are kept, such as 3.",
+            )
+        if self.levels is not None:
+            object.__setattr__(self, "levels", _check_levels(self.levels, (str,)))
+            if self.digits is not None and any(len(level) > self.digits for level in self.levels):
+                raise SchemaError(
+                    f"some levels of a postal code have more than its {self.digits} characters.", "Cut them, too."
+                )
+
+    @property
+    def released_as(self) -> Categorical:
+        """The kind that it is learned and released as."""
+        return Categorical(self.levels)
+
+    @property
+    def prefix(self) -> int:
+        """How many leading characters are kept; 0 for all."""
+        return self.digits or 0
+
+
+@dataclass(frozen=True, repr=False)
+class Identifier(_Described):
+    """What stands for a person or a row: left out, and never released as a number.
+
+    Parameters
+    ----------
+    anew : release the column with new identifiers, 1, 2, 3 ... in the order of the released rows, in its type. They
+        say nothing but a row's place.
+
+    Raises
+    ------
+    SchemaError : anew is not true or false.
+
+    Examples
+    --------
+    >>> Identifier(anew=True)
+    Identifier(anew=True)
+    """
+
+    anew: bool = False
+    name: ClassVar[str] = "identifier"
+    released_as: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.anew, bool):
+            raise SchemaError(
+                f"Identifier(anew={_shown(self.anew)}) is not true or false.", "Use True, or leave it out."
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Text(_Described):
+    """Names of people and free text: left out, unless its labels are declared.
+
+    Parameters
+    ----------
+    levels : all texts that are released, if they are public.
+
+    Raises
+    ------
+    SchemaError : a level cannot be used.
+
+    Examples
+    --------
+    >>> Text().released_as is None
+    True
+    """
+
+    levels: tuple[str, ...] | None = None
+    name: ClassVar[str] = "text"
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", _check_levels(self.levels, (str,)))
+
+    @property
+    def released_as(self) -> Categorical | None:
+        """The kind that it is learned and released as; None for a column that is left out."""
+        return None if self.levels is None else Categorical(self.levels)
+
+
+class _Number(_Described):
+    """What is released as a number on a lattice, perhaps within bounds; the step is 1 for kinds without one."""
+
+    lower: Any
+    upper: Any
+
+    def __post_init__(self) -> None:
+        _ = self.released_as
+
+    @property
+    def released_as(self) -> Discrete:
+        """The kind that it is learned and released as."""
+        return Discrete(step=getattr(self, "step", 1), lower=self.lower, upper=self.upper)
+
+
+@dataclass(frozen=True, repr=False)
+class Money(_Number):
+    """An amount of money: a number with cents, or without them if the column has whole numbers.
+
+    Parameters
+    ----------
+    step : the smallest coin, a positive number with at most nine decimals.
+    lower, upper : the range of the amounts, if it is public.
+
+    Raises
+    ------
+    SchemaError : an argument cannot be used.
+
+    Examples
+    --------
+    >>> Money(lower=0).released_as
+    Discrete(step=0.01, lower=0)
+    """
+
+    step: int | float = 0.01
+    lower: int | float | None = None
+    upper: int | float | None = None
+    name: ClassVar[str] = "money"
+
+
+@dataclass(frozen=True, repr=False)
+class Percent(_Number):
+    """A percentage, from 0 to 100 unless other bounds are given; 12.5% in a text file is 12.5.
+
+    Parameters
+    ----------
+    step : a positive number with at most nine decimals; by default it is found.
+    lower, upper : the range of the numbers.
+
+    Raises
+    ------
+    SchemaError : an argument cannot be used.
+
+    Examples
+    --------
+    >>> Percent(step=0.1).released_as
+    Discrete(step=0.1, lower=0, upper=100)
+    """
+
+    step: int | float | None = None
+    lower: int | float | None = 0
+    upper: int | float | None = 100
+    name: ClassVar[str] = "percent"
+
+
+@dataclass(frozen=True, repr=False)
+class Year(_Number):
+    """A year: a whole number, from 1800 to 2199 unless other bounds are given.
+
+    Parameters
+    ----------
+    lower, upper : the first and the last year.
+
+    Raises
+    ------
+    SchemaError : the bounds are not finite numbers in this order.
+
+    Examples
+    --------
+    >>> Year(lower=1900).released_as
+    Discrete(step=1, lower=1900, upper=2199)
+    """
+
+    lower: int | float | None = 1800
+    upper: int | float | None = 2199
+    name: ClassVar[str] = "year"
+
+
+Meaning: TypeAlias = Code | Postal | Identifier | Text | Money | Percent | Year
+"""What a column is beyond its type. Each is released as one of the kinds, or left out."""
+
+
 def without_values(kind: Kind) -> Kind:
     """The kind without the levels or atoms that it lists.
 
@@ -239,28 +541,57 @@ def without_values(kind: Kind) -> Kind:
     return replace(kind, atoms=None) if isinstance(kind, Mixed) else kind
 
 
-_KINDS: dict[str, Any] = {kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime)}
+_RULES = ("rules", "functions", "combinations")
+_VALUES = ("levels", "atoms", "lower", "upper", "step", "resolution")
+_MEANINGS = (Code, Postal, Identifier, Text, Money, Percent, Year)
+_KINDS: dict[str, Any] = {
+    kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime, Weight, *_MEANINGS)
+} | {"name": Text}
+"""What `kind` may be in a file; names of people are text."""
 
 
 class Schema(Mapping[str, Kind]):
-    """The kinds of some or all columns of a table, by name; a frozen mapping.
+    """The kinds of some or all columns of a table, by name; a frozen mapping. And rules between columns.
+
+    A column that is declared as a `Code`, `Money` and such is here as the kind that it is released as, and in
+    `meanings` as it was declared; columns that are left out are in `meanings` alone.
 
     Parameters
     ----------
     kinds : {column: kind}.
+    dialect : how the file is written that the table is in; the section [file] of a TOML file.
+    rules : texts such as "gross = regular + overtime", "start <= end" and "age < 15 => income is missing", which hold
+        in every released row (docs/guide.md).
+    functions : {column: {"of": column, "map": {value: value}, "other": value}}: columns whose values follow from
+        those of others; keys may be ranges such as "0..14", and `other` is for values that the map does not list.
+    combinations : [{"columns": [column, ...], "rows": [[value, ...], ...]}]: columns that have only these
+        combinations of values.
 
     Raises
     ------
-    SchemaError : it is not a mapping of column names to kinds.
+    SchemaError : it is not a mapping of column names to kinds, or rules have problems: all of them are reported.
 
     Examples
     --------
-    >>> schema = Schema({"age": Discrete(step=1), "pay": Continuous(lower=0.0)})
+    >>> schema = Schema({"age": Discrete(step=1), "pay": Continuous(lower=0.0)}, rules=["age < 15 => pay is missing"])
     >>> Schema.from_toml(schema.to_toml()) == schema
     True
     """
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+    _rules: Rules = NO_RULES
+    is_draft: bool = False
+    """Whether dipriv drafted it from private rows, and its keeper has not removed the section [draft]."""
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind | Meaning] | None = None,
+        dialect: Dialect = DETECTED,
+        *,
+        rules: Sequence[str] = (),
+        functions: Mapping[str, Mapping[str, Any]] | None = None,
+        combinations: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        kinds = {} if kinds is None else kinds
         if not isinstance(kinds, Mapping):
             raise SchemaError(
                 f"expected the schema as a mapping, got {type(kinds).__name__}.", "Write {column: kind, ...}."
@@ -273,9 +604,48 @@ class Schema(Mapping[str, Kind]):
             if not isinstance(kind, tuple(_KINDS.values())):
                 raise SchemaError(
                     f"column {column!r}: expected a kind, got {type(kind).__name__}.",
-                    "Use Continuous, Discrete, Mixed, Categorical or Datetime.",
+                    f"Use one of {', '.join(dict.fromkeys(of.__name__ for of in _KINDS.values()))}.",
                 )
-        self._kinds = dict(kinds)
+        if not isinstance(dialect, Dialect):
+            raise SchemaError(f"expected a dialect, got {type(dialect).__name__}.", "Use dipriv.Dialect(...).")
+        if dialect and FILE_SECTION in kinds:
+            raise SchemaError(
+                f"the schema has a column and a section that are both called {FILE_SECTION!r}.",
+                "Rename the column, or say how the file is written by options.",
+            )
+        self._declared = dict(kinds)
+        self._kinds = {name: of for name, kind in kinds.items() if (of := _released_as(kind)) is not None}
+        self.dialect = dialect
+        if rules or functions or combinations:
+            self._rules = rules_of(rules, functions, combinations)
+
+    @property
+    def rules(self) -> Rules:
+        """What is stated about several columns together; `rules.texts` has each rule in words."""
+        return self._rules
+
+    @property
+    def meanings(self) -> dict[str, Meaning]:
+        """The columns that are declared as more than a kind: codes, identifiers, money and such."""
+        return {name: kind for name, kind in self._declared.items() if isinstance(kind, _MEANINGS)}
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are not privatized: identifiers, and text without labels."""
+        return tuple(name for name in self._declared if name not in self._kinds)
+
+    def only(self, names: Collection[str]) -> Schema:
+        """What is declared about some columns, without dialect and rules.
+
+        Parameters
+        ----------
+        names : of the columns; those that nothing is declared about do not matter.
+
+        Returns
+        -------
+        The schema.
+        """
+        return Schema({name: kind for name, kind in self._declared.items() if name in names})
 
     def __getitem__(self, column: str) -> Kind:
         return self._kinds[column]
@@ -287,32 +657,54 @@ class Schema(Mapping[str, Kind]):
         return len(self._kinds)
 
     def __hash__(self) -> int:
-        return hash(tuple(self._kinds.items()))
+        return hash(tuple(self._declared.items()))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        rules = other._rules if isinstance(other, Schema) else NO_RULES
+        dialect = other.dialect if isinstance(other, Schema) else DETECTED
+        declared = other._declared if isinstance(other, Schema) else dict(other)
+        return self._declared == declared and self._rules == rules and self.dialect == dialect
 
     def __repr__(self) -> str:
-        return f"Schema({self._kinds!r})"
+        rules = f", {len(self._rules.all)} rules" if self._rules else ""
+        return f"Schema({self._declared!r}{f', {self.dialect!r}' if self.dialect else ''}{rules})"
 
     def _repr_html_(self) -> str:
-        """The kinds as a table; of levels and atoms it has the number, as `repr`."""
+        """The kinds as a table, and the rules; of levels and atoms it has the number, as `repr`."""
         from dipriv._base.html import table
 
-        return table(("column", "kind"), list(self._kinds.items()))
+        rules = table(("rule",), [(text,) for text in self._rules.texts]) if self._rules else ""
+        return table(("column", "kind"), list(self._declared.items())) + rules
 
-    def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Plain data: {column: {"kind": ..., field: value}}, fields that are None left out."""
-        return {
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: {column: {"kind": ..., field: value}}, fields that are None left out.
+
+        The dialect and the rules stand beside the columns, as "file", "rules", "functions" and "combinations". A schema
+        without them may have columns of these names: their entries have a "kind".
+        """
+        kinds = {
             column: {"kind": kind.name}
             | {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(kind).items() if v is not None}
-            for column, kind in self._kinds.items()
+            for column, kind in self._declared.items()
         }
+        rules = self._rules.to_dict() | ({DRAFT_SECTION: {}} if self.is_draft else {})
+        if taken := [name for name in rules if name in kinds]:
+            raise SchemaError(
+                f"a schema with rules, or of a draft, that has a column {taken[0]!r} cannot be written.",
+                "Rename the column.",
+            )
+        return ({FILE_SECTION: self.dialect.to_dict()} if self.dialect else {}) | rules | kinds
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Mapping[str, Any]]) -> Schema:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
         """The schema that `to_dict` wrote.
 
         Parameters
         ----------
-        plain : {column: {"kind": ..., field: value}}; it may come from anybody.
+        plain : {column: {"kind": ..., field: value}}, {"file": {field: value}} for a `Dialect`, and rules; it may come
+            from anybody.
 
         Returns
         -------
@@ -326,7 +718,27 @@ class Schema(Mapping[str, Kind]):
             raise SchemaError(
                 f"expected the schema as a mapping, got {type(plain).__name__}.", 'Write {column: {"kind": ...}, ...}.'
             )
-        return cls({column: _kind_from_dict(column, entry) for column, entry in plain.items()})
+        beside = {name: plain[name] for name in _RULES if name in plain and not _has_kind(plain[name])}
+        if isinstance(file := plain.get(FILE_SECTION), Mapping) and not _has_kind(file):
+            beside[FILE_SECTION] = file
+        if isinstance(draft := plain.get(DRAFT_SECTION), Mapping) and not _has_kind(draft):
+            if draft:
+                raise SchemaError(
+                    f"the section [{DRAFT_SECTION}] of the schema is not as dipriv wrote it: empty.",
+                    "Check what the schema declares, then remove the section.",
+                )
+            beside[DRAFT_SECTION] = draft
+        kinds = {column: _kind_from_dict(column, entry) for column, entry in plain.items() if column not in beside}
+        dialect = Dialect.from_dict(beside.pop(FILE_SECTION)) if FILE_SECTION in beside else DETECTED
+        is_draft = beside.pop(DRAFT_SECTION, None) is not None
+        schema = cls(kinds, dialect, **beside)
+        schema.is_draft = is_draft
+        return schema
+
+    @property
+    def read_from_rows(self) -> tuple[str, ...]:
+        """The columns of a draft for which levels, atoms, bounds, steps or resolutions are declared."""
+        return tuple(name for name, kind in self._declared.items() if _states_values(kind)) if self.is_draft else ()
 
     def to_json(self) -> str:
         """The text of `to_dict` as JSON."""
@@ -420,7 +832,18 @@ class Schema(Mapping[str, Kind]):
         except UnicodeDecodeError:
             raise SchemaError(f"the schema file {path.name} is not in UTF-8.", "Convert it.") from None
         except SchemaError as error:
-            raise SchemaError(f"the schema file {path.name}: {error.fault}", error.remedy) from None
+            raise SchemaError(
+                f"the schema file {path.name}: {error.fault}", error.remedy, command=error.command
+            ) from None
+
+
+def _states_values(kind: Kind | Meaning) -> bool:
+    """Whether it states more than its defaults about the values of a column."""
+    return any(getattr(kind, one.name) != one.default for one in fields(kind) if one.name in _VALUES)
+
+
+def _released_as(kind: Kind | Meaning) -> Kind | None:
+    return kind.released_as if isinstance(kind, _MEANINGS) else kind
 
 
 def lattice(step: int | float) -> tuple[int, int] | None:
@@ -468,7 +891,11 @@ def _is_text(text: str) -> bool:
 
 def _check_levels(levels: Any, types: tuple[type, ...]) -> tuple[Any, ...]:
     if isinstance(levels, str) or not hasattr(levels, "__iter__"):
-        raise SchemaError(f"expected levels as a list, got {type(levels).__name__}.", "Write levels=(..., ...).")
+        raise SchemaError(
+            f"expected levels as a list, got {type(levels).__name__}.",
+            "Write levels=(..., ...).",
+            command='Write levels = ["...", "..."].',
+        )
     unique = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
     if not unique:
         raise SchemaError("levels is empty.", "List at least one level, or leave levels out.")
@@ -497,20 +924,26 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
         raise SchemaError(f"the schema cannot be read: {reason}.", "Fix its syntax.") from None
 
 
-def _kind_from_dict(column: str, entry: Mapping[str, Any]) -> Kind:
+def _has_kind(entry: Any) -> bool:
+    """Whether this is the entry of a column."""
+    return isinstance(entry, Mapping) and isinstance(entry.get("kind"), str)
+
+
+def _kind_from_dict(column: str, entry: Mapping[str, Any]) -> Kind | Meaning:
     named = entry.get("kind") if isinstance(entry, Mapping) else None
     kind = _KINDS.get(named) if isinstance(named, str) else None
     if kind is None:
         raise SchemaError(
-            f"column {_shown(column)} in the schema has no known kind.",
+            f"column {_shown(column)} in the schema has no known kind{did_you_mean(named, _KINDS)}.",
             f'Write kind = "..." with one of {", ".join(_KINDS)}.',
         )
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in entry.items() if key != "kind"}
-    known = {field.name for field in fields(kind)}
+    known = {one.name for one in fields(kind)}
     if unknown := sorted(set(options) - known):
         raise SchemaError(
-            f"column {_shown(column)}: {kind.__name__} has no field {_shown(unknown[0])}.",
+            f"column {_shown(column)}: {kind.__name__} has no field {_shown(unknown[0])}"
+            f"{did_you_mean(unknown[0], known)}.",
             f"It takes {', '.join(sorted(known))}.",
         )
-    built: Kind = kind(**options)
+    built: Kind | Meaning = kind(**options)
     return built

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,8 @@ class Cells:
 
     columns: Mapping[str, tuple[ColumnValues, pa.Array | None]] = field(repr=False)
     n_rows: int
+    _numbers: dict[str, FloatArray] = field(repr=False, default_factory=dict)
+    """Columns that were converted before."""
 
     @classmethod
     def of(cls, table: Any, names: Iterable[str]) -> Cells:
@@ -67,8 +69,12 @@ class Cells:
             raise InputError(
                 f"column {name!r} holds labels, not numbers.", f"Use its shares, or a term ({name!r}, value)."
             )
-        values = cells.values.astype(np.float64)
-        return values if cells.missing is None else np.where(cells.missing == PRESENT, values, np.nan)
+        if name not in self._numbers:
+            values = cells.values.astype(np.float64)
+            self._numbers[name] = (
+                values if cells.missing is None else np.where(cells.missing == PRESENT, values, np.nan)
+            )
+        return self._numbers[name]
 
     def has(self, name: str, value: Any) -> Mask:
         """Which rows have this value in a column; None stands for a missing cell."""
@@ -109,11 +115,14 @@ class Statistic(Protocol):
         ...
 
 
-class _OneNumber(Statistic):
-    """A statistic that is one number."""
+Given_co = TypeVar("Given_co", covariant=True)
 
-    def of(self: Any, table: Any) -> float:
-        """The statistic of a dataframe, or NaN where there are no rows for it.
+
+class _OfTable(Statistic, Protocol[Given_co]):
+    """A statistic that any dataframe can be asked for."""
+
+    def of(self, table: Any) -> Given_co:
+        """The statistic of a dataframe, NaN where its rows do not determine it.
 
         Parameters
         ----------
@@ -121,28 +130,38 @@ class _OneNumber(Statistic):
 
         Returns
         -------
-        float : the statistic.
+        float or dict : the number; of a regression {name: coefficient}, the intercept first.
 
         Raises
         ------
         InputError : a column is not there or does not have numbers.
         """
-        return float(self.values(Cells.of(table, self.columns))[0])
+        return self._given(self.values(Cells.of(table, self.columns)).tolist())
 
+    def _given(self, values: list[float]) -> Given_co: ...
+
+
+class _OneNumber(_OfTable[float]):
     @property
     def names(self) -> tuple[str, ...]:
         return (str(self),)
 
+    def _given(self, values: list[float]) -> float:
+        return values[0]
+
 
 @dataclass(frozen=True)
-class Mean(_OneNumber):
-    """The mean of a column of numbers; of a column of yes and no the share of yes."""
-
+class _OfColumn(_OneNumber):
     column: str
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
+
+
+@dataclass(frozen=True)
+class Mean(_OfColumn):
+    """The mean of a column of numbers; of a column of yes and no the share of yes."""
 
     def values(self, cells: Cells) -> FloatArray:
         return np.array([_mean(cells.numbers(self.column))])
@@ -152,25 +171,20 @@ class Mean(_OneNumber):
 
 
 @dataclass(frozen=True)
-class Share(_OneNumber):
+class Share(_OfColumn):
     """The share of rows that have a value; None for missing cells."""
 
-    column: str
     value: Any
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
     def values(self, cells: Cells) -> FloatArray:
-        return np.array([_mean(cells.has(self.column, self.value).astype(np.float64))])
+        return np.array([_mean(cells.has(self.column, self.value))])
 
     def __str__(self) -> str:
         return f"share of {self.column} = {self.value}"
 
 
 @dataclass(frozen=True)
-class Quantile(_OneNumber):
+class Quantile(_OfColumn):
     """The smallest number that is not exceeded in this share of the rows; 0.5 is the median.
 
     Raises
@@ -178,16 +192,11 @@ class Quantile(_OneNumber):
     InputError : the level is not between 0 and 1.
     """
 
-    column: str
     level: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0 < self.level < 1:
             raise InputError(f"the level {self.level!r} of a quantile is not between 0 and 1.", "Use 0.5 for a median.")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def values(self, cells: Cells) -> FloatArray:
         return np.array([self.at(cells, self.level)])
@@ -199,27 +208,18 @@ class Quantile(_OneNumber):
             return math.nan
         return float(np.quantile(present, min(max(level, 0.0), 1.0), method="inverted_cdf"))
 
-    def level_of(self, cells: Cells, value: float) -> float:
-        """The share of numbers that are not above a value."""
-        return _mean((_present(cells.numbers(self.column)) <= value).astype(np.float64))
-
     def __str__(self) -> str:
         return f"median of {self.column}" if self.level == 0.5 else f"quantile {self.level:g} of {self.column}"
 
 
 @dataclass(frozen=True)
-class ShareBelow(_OneNumber):
+class ShareBelow(_OfColumn):
     """The share of the numbers of a column that are not above a value."""
 
-    column: str
     value: float
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
     def values(self, cells: Cells) -> FloatArray:
-        return np.array([Quantile(self.column).level_of(cells, self.value)])
+        return np.array([_mean(_present(cells.numbers(self.column)) <= self.value)])
 
     def __str__(self) -> str:
         return f"share of {self.column} up to {self.value:g}"
@@ -235,7 +235,7 @@ class GroupMean(_OneNumber):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((_column(self.value), self.by)))
+        return _columns((self.value, self.by))
 
     def values(self, cells: Cells) -> FloatArray:
         return np.array([_mean(cells.term(self.value)[cells.has(self.by, self.group)])])
@@ -253,7 +253,7 @@ class Difference(_OneNumber):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.first.columns, *self.second.columns)))
+        return _columns((*self.first.columns, *self.second.columns))
 
     def values(self, cells: Cells) -> FloatArray:
         return self.first.values(cells) - self.second.values(cells)
@@ -280,38 +280,35 @@ class Slope(_OneNumber):
         return f"slope of {_name(self.y)} on {_name(self.x)}"
 
 
-class _Regression(Statistic):
+@dataclass(frozen=True)
+class _Regression(_OfTable[dict[str, float]]):
+    y: Term
+    x: Sequence[Term]
+    _kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", (self.x,) if isinstance(self.x, str) else tuple(self.x))
+
     @property
-    def columns(self: Any) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         return _columns((self.y, *self.x))
 
     @property
-    def names(self: Any) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return (f"{self}, intercept", *(f"{self} on {_name(term)}" for term in self.x))
 
-    def of(self: Any, table: Any) -> dict[str, float]:
-        """The coefficients on a dataframe, by name; NaN where the rows do not determine them.
+    def _given(self, values: list[float]) -> dict[str, float]:
+        return dict(zip(self.names, values, strict=True))
 
-        Parameters
-        ----------
-        table : pandas, polars or pyarrow table.
-
-        Returns
-        -------
-        dict : {name: coefficient}, the intercept first.
-
-        Raises
-        ------
-        InputError : a column is not there or does not have numbers.
-        """
-        found = self.values(Cells.of(table, self.columns)).tolist()
-        return dict(zip(self.names, found, strict=True))
-
-    def _rows(self: Any, cells: Cells) -> tuple[FloatArray, FloatArray]:
+    def _rows(self, cells: Cells) -> tuple[FloatArray, FloatArray]:
         """The design matrix and the outcome, in rows without missing cells."""
-        terms = np.stack([cells.term(term) for term in (*self.x, self.y)], axis=1)
-        complete = terms[~np.isnan(terms).any(axis=1)]
-        return np.concatenate([np.ones((len(complete), 1)), complete[:, :-1]], axis=1), complete[:, -1]
+        terms = np.stack([np.ones(cells.n_rows), *(cells.term(term) for term in (*self.x, self.y))], axis=1)
+        lacking = np.isnan(terms).any(axis=1)
+        complete = terms[~lacking] if lacking.any() else terms
+        return complete[:, :-1], complete[:, -1]
+
+    def __str__(self) -> str:
+        return f"{self._kind} regression of {_name(self.y)}"
 
 
 @dataclass(frozen=True)
@@ -322,29 +319,18 @@ class LinearRegression(_Regression):
     ('income', 'age', 'sex')
     """
 
-    y: Term
-    x: Sequence[Term]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _terms(self.x))
+    _kind = "linear"
 
     def values(self, cells: Cells) -> FloatArray:
         design, y = self._rows(cells)
         return _solve(design.T @ design, design.T @ y)
-
-    def __str__(self) -> str:
-        return f"linear regression of {_name(self.y)}"
 
 
 @dataclass(frozen=True)
 class LogisticRegression(_Regression):
     """The maximum-likelihood coefficients of the log-odds that `y` is 1: the intercept, then one for each term."""
 
-    y: Term
-    x: Sequence[Term]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _terms(self.x))
+    _kind = "logistic"
 
     def values(self, cells: Cells) -> FloatArray:
         design, y = self._rows(cells)
@@ -361,9 +347,6 @@ class LogisticRegression(_Regression):
                 return found
         return np.full(len(found), np.nan)
 
-    def __str__(self) -> str:
-        return f"logistic regression of {_name(self.y)}"
-
 
 def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """The solution of a system of equations, NaN where it has none."""
@@ -372,25 +355,18 @@ def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(matrix, right))
 
 
-def _mean(values: FloatArray) -> float:
-    present = _present(values)
-    return float(present.mean()) if len(present) else math.nan
+def _mean(values: FloatArray | Mask) -> float:
+    """The mean of the numbers that are not NaN."""
+    found = float(values.mean()) if len(values) else math.nan
+    return found if not math.isnan(found) or not len(present := _present(values)) else float(present.mean())
 
 
-def _present(values: FloatArray) -> FloatArray:
+def _present(values: FloatArray | Mask) -> FloatArray | Mask:
     return values[~np.isnan(values)]
 
 
-def _terms(x: Term | Iterable[Term]) -> tuple[Term, ...]:
-    return (x,) if isinstance(x, str) else tuple(x)
-
-
-def _column(term: Term) -> str:
-    return term if isinstance(term, str) else term[0]
-
-
 def _columns(terms: Iterable[Term]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_column, terms)))
+    return tuple(dict.fromkeys(term if isinstance(term, str) else term[0] for term in terms))
 
 
 def _name(term: Term) -> str:

@@ -24,6 +24,7 @@ def test_a_judge_that_is_not_installed_is_left_out(
     assert "anonymeter is left out: its environment .venv/anonymeter is not installed." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_cases_are_halves_and_the_hold_out_is_attacked_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pd.DataFrame({"x": np.arange(400.0), "y": np.arange(400) % 2 == 0})
     subject = cases.Subject(lambda: rows, {}, {}, (), (("x",), ("y",)), ("y",), ("x",), "y")

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import binom, hypergeom, ks_2samp, norm
 
 import dipriv
+from benchmarks.parts import Asked, measure
 from benchmarks.quality import __main__ as command
 from benchmarks.quality import edges, findings, histograms, peers, rivals, scores, settings, targets, verbatim
 from benchmarks.quality.bins import Bins, Levels, codebook
@@ -23,9 +24,9 @@ from benchmarks.quality.measures import (
     k_marginal,
     ks,
     label_margins,
+    label_variation,
     logistic_kl,
     on_bins,
-    total_variation,
     triples,
 )
 from benchmarks.quality.tables import TABLES, Table, bank_matrix
@@ -65,11 +66,11 @@ def test_ks_agrees_with_scipy() -> None:
     assert ks(x, x + 0.5) > 0.1  # control
 
 
-def test_total_variation_counts_nulls_and_new_values() -> None:
+def test_variation_of_labels_counts_nulls_and_new_values() -> None:
     x = pd.Series(["a", "a", "b", None])
-    assert total_variation(x, x[::-1]) == 0.0
-    assert total_variation(x, pd.Series(["a", "c", "b", None])) == 0.25
-    assert total_variation(x, pd.Series(["a", "a", "b", "b"])) == 0.25  # control: a null is not nothing
+    assert label_variation(x, x[::-1]) == 0.0
+    assert label_variation(x, pd.Series(["a", "c", "b", None])) == 0.25
+    assert label_variation(x, pd.Series(["a", "a", "b", "b"])) == 0.25  # control: a null is not nothing
 
 
 def three_columns() -> pd.DataFrame:
@@ -205,14 +206,16 @@ def test_each_part_is_on_record_when_it_is_done(tmp_path: Path, monkeypatch: pyt
     record["bank"]["methods"]["default"]["KL"] = [0.01]
     file = tmp_path / "private-reference.json"
     file.write_text(json.dumps(record), encoding="utf-8")
-    monkeypatch.setattr(command, "PARTS", {"first": find, "second": fail, "bank": fail})
-    assert command.measure("first", Setting(), tmp_path)
+    parts = {"first": find, "second": fail, "bank": fail}
+    monkeypatch.setattr(command, "PARTS", parts)
+    measure(parts, Asked(["first"], Setting(), tmp_path), command.write)
     before = file.read_text(encoding="utf-8")
     found = json.loads(before)
     assert list(found) == ["first", "bank", "verdict"]
     assert PROVENANCE.keys() < found["first"].keys()
     assert found["bank"] == record["bank"]
-    assert not command.measure("second", Setting(), tmp_path)
+    with pytest.raises(SystemExit, match="not measured: second"):
+        measure(parts, Asked(["second"], Setting(), tmp_path), command.write)
     assert file.read_text(encoding="utf-8") == before
     assert "## Bank" in (tmp_path / "private-reference.md").read_text(encoding="utf-8")
     assert (tmp_path / "images" / "private-bank.svg").read_text(encoding="utf-8").startswith("<?xml")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.quality.measures import column_variation
 from benchmarks.usefulness.plan import NOTHING, Outcome, _most_close, _totals, cell_shares
-from benchmarks.usefulness.verdict import column_variation
 from dipriv.utility.forecast import ColumnForecast
 from dipriv.utility.total_variation import total_variation
 

@@ -17,7 +17,7 @@ from dipriv._base.arrays import FloatArray
 from dipriv._random.bits import Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
-from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalColumns, OptimalJoint, by_name
+from dipriv.kernels import Kernel, KernelSpec, Laplace, Optimal, OptimalCap, OptimalColumns, OptimalJoint, by_name
 from dipriv.kernels.laplace import LaplaceKernel, shift_and_flatten
 from dipriv.kernels.noisy_uniform import noisy_uniform_cdf, slope_of, tail_of
 from dipriv.kernels.protocol import KERNEL_SPECS
@@ -32,6 +32,7 @@ RECIPES: dict[str, KernelSpec] = {name: by_name(name) for name in KERNEL_SPECS} 
     "optimal with weights": Optimal({"c0": 3.0}),
     "optimal columns": OptimalColumns(),
     "optimal joint": OptimalJoint(),
+    "optimal cap": OptimalCap(),
 }
 KERNELS: dict[str, Build] = {
     name: lambda epsilon, p, recipe=recipe: recipe.build(epsilon, [f"c{i}" for i in range(p)])  # type: ignore[misc]

@@ -370,6 +370,7 @@ def test_a_text_file_is_the_same_table_in_every_engine(
     assert there == here.data.to_pylist()
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 @may_change
 def test_changed_rows_never_meet_the_noise_of_others(name: str, opened: Any, tmp_path: Path) -> None:
     """All that was seen before the error are rows of unchanged blocks, as at the first reading."""
@@ -397,6 +398,7 @@ def test_changed_rows_never_meet_the_noise_of_others(name: str, opened: Any, tmp
     assert seen == first.to_pylist()[: len(seen)]
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 @may_change
 def test_changed_rows_are_not_learned_from(name: str, opened: Any, tmp_path: Path) -> None:
     case = CASES[name]

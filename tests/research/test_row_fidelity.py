@@ -96,7 +96,7 @@ def test_many_columns_keep_what_their_kernels_say(monkeypatch: pytest.MonkeyPatc
     laws = {method: expected(recipe.build(4.0, names), UniformCoordinate("x0")) for method, recipe in RECIPES.items()}
     for method, (rho, sd) in laws.items():
         assert abs(measured[method, 4.0] - rho) < QUANTILE * sd / np.sqrt(rows)
-    assert laws[OPTIMAL] == laws[JOINT]
+    assert laws[OPTIMAL][0] > 1.04 * laws[JOINT][0] > 1.04 * laws[BY_COLUMN][0]
     for other in (DIP, BY_COLUMN):  # controls
         assert abs(measured[JOINT, 4.0] - laws[other][0]) > QUANTILE * laws[JOINT][1] / np.sqrt(rows)
     noise = 2 * (count / 4.0) ** 2

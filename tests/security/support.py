@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from dipriv.kernels import OptimalCap, OptimalJoint
 from dipriv.references import Known, Mixture
 
 RNG = np.random.default_rng(0)
@@ -25,7 +26,8 @@ PEOPLE = pd.DataFrame(
 FITS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "boxes": (["age", "pay"], {"public": PEOPLE, "kernel": "laplace"}),
     "network": (["age", "city"], {"epsilon": 10.0, "seed": 1, "kernel": "laplace", "labels": "public"}),  # several bins
-    "joint": (["age", "city"], {"seed": 1, "labels": "public"}),
+    "joint": (["age", "city"], {"seed": 1, "labels": "public", "kernel": OptimalJoint()}),
+    "cap": (["age", "city"], {"seed": 1, "labels": "public", "kernel": OptimalCap()}),
     "labels": (["city"], {"public": PEOPLE}),
     "gamma": (["pay"], {"reference": Known(stats.gamma(2.0, scale=3.0)), "kernel": "laplace"}),
     "counts": (["age"], {"reference": Known(stats.poisson(2)), "kernel": "laplace"}),

@@ -156,7 +156,7 @@ def test_more_columns_than_anybody_has(head: str, tmp_path: Path) -> None:
 
 
 def test_a_ragged_row_that_is_no_text(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="row 3 has 3 columns, not 2"):
+    with pytest.raises(InputError, match="line 3 has 3 cells, but that with the names of columns has 2"):
         reading(tmp_path, "t.csv", b"a,b\n1,2\n1,\xff,3\n")()
 
 

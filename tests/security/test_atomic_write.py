@@ -160,7 +160,9 @@ main()
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_nothing_unfinished_stays_when_a_command_is_stopped(number: int, code: int, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("a,b\n" + "1,3\n2,4\n" * 50, encoding="utf-8")
     Ledger.create(tmp_path / "ledger.db").close()

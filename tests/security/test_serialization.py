@@ -363,6 +363,11 @@ UNSOUND: list[tuple[str, str, Callable[[Any, Arrays], None]]] = [
     ("joint", "JointKernel", put("JointKernel", "weights", lambda a: a * 10**9)),
     ("joint", "JointKernel", put("JointKernel", "weights", lambda a: np.ones(10**5, dtype=np.int64))),
     ("joint", "JointKernel", put("JointKernel", "weights", lambda a: np.arange(1, 2000))),
+    ("cap", "CapKernel", say("CapKernel", cosine=(1 << 32) - 9)),
+    ("cap", "CapKernel", say("CapKernel", cosine=-1)),
+    ("cap", "CapKernel", say("CapKernel", mixing=(1 << 64) - 1)),
+    ("cap", "CapKernel", put("CapKernel", "takes_part", lambda a: a * 2)),
+    ("cap", "CapKernel", put("CapKernel", "takes_part", lambda a: np.ones(10**5, dtype=np.int64))),
     ("labels", "ColumnsKernel", say("ColumnsKernel", which={"tuple": [-1]})),
     ("labels", NOT_OURS, say("ColumnsKernel", which={"tuple": [True]})),
     ("labels", NOT_OURS, say("Transition", _thresholds=1)),
@@ -436,7 +441,7 @@ CLAIMS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("said", "told"), CLAIMS, ids=[str(said)[:40] for said, _ in CLAIMS])
-@pytest.mark.parametrize("name", ["gamma", "joint", "labels"])
+@pytest.mark.parametrize("name", ["gamma", "joint", "cap", "labels"])
 def test_claims_that_the_kernel_does_not_keep(
     name: str, said: dict[str, Any], told: str, exported: dict[str, bytes]
 ) -> None:
@@ -480,7 +485,7 @@ def in_format_2(data: bytes, said: dict[str, Any]) -> bytes:
     return closed({"pairs": [list(pair) for pair in parts.items()]}, arrays)
 
 
-@pytest.mark.parametrize("name", ["gamma", "joint", "labels"])
+@pytest.mark.parametrize("name", ["gamma", "joint", "cap", "labels"])
 def test_format_2_is_read_as_facts(name: str, exported: dict[str, bytes]) -> None:
     found = local.read(in_format_2(exported[name], {})).guarantee
     assert found.epsilon == local.read(exported[name]).guarantee.epsilon
@@ -538,6 +543,7 @@ def test_every_kernel_is_checked_again_when_it_is_loaded(exported: dict[str, byt
     for name, of, edit in (
         ("gamma", "LaplaceKernel", put("LaplaceKernel", "scales", lambda a: a - 1 - a // 10**9)),
         ("joint", "JointKernel", None),
+        ("cap", "CapKernel", None),
         ("labels", "Transition", None),
     ):
         plain, arrays = opened(exported[name])
@@ -546,6 +552,9 @@ def test_every_kernel_is_checked_again_when_it_is_loaded(exported: dict[str, byt
         elif of == "JointKernel":
             fields = first(plain, of)
             fields["inside"] += fields["inside"] // 10**9
+        elif of == "CapKernel":
+            fields = first(plain, of)
+            fields["mixing"] += fields["mixing"] // 10**8
         else:
             fields = first(plain, of)["budget"]["ratio"]
             fields[:] = [fields[0] * (10**9 - 1), fields[1] * 10**9]

@@ -49,6 +49,17 @@ def unwarned(inspection: Inspection) -> dict[str, Any]:
     return {column.name: column.kind for column in inspection.columns if column.kind and not column.warning}
 
 
+def drafted(inspection: Inspection) -> Schema:
+    return Schema({column.name: column.drafted for column in inspection.columns if column.drafted is not None})
+
+
+def uncommented(draft: str) -> str:
+    """The draft of a keeper who declares all that was read from the rows."""
+    fields = "levels|atoms|lower|upper|step|resolution|kind"
+    read = re.sub(rf"^# (?=(({fields}) = |\[.*\]$))", "", draft, flags=re.MULTILINE)
+    return re.sub(r"^step = .*\n(?=(?:# .*\n)*(levels|step) = )", "", read, flags=re.MULTILINE)
+
+
 def measurements() -> dict[str, Any]:
     """Columns of every kind, none of which may cause an alarm."""
     rng = np.random.default_rng(1)
@@ -244,6 +255,9 @@ def test_cells_show_in_the_draft_only_and_never_those_of_a_suspect() -> None:
     draft = inspection.schema_toml()
     assert draft.count(SECRET) == 2
     assert draft.count(str(NUMBER)) == 1
+    assert all(line.startswith("# ") for line in draft.splitlines() if SECRET in line or str(NUMBER) in line)
+    assert SECRET in inspection.summary()
+    assert "Private" in inspection.summary()
 
 
 def test_the_draft_says_what_it_is() -> None:
@@ -258,28 +272,82 @@ def test_the_draft_says_what_it_is() -> None:
     header = draft.partition("\n\n")[0]
     for words in ("private rows", "assumed public", "Do not publish", "remove what is not public"):
         assert words in header
-    sections = dict(zip(frame, draft.split("\n\n")[1:], strict=True))
-    assert "assumed public: levels." in sections["job"]
+    sections = dict(zip(frame, draft.split("\n\n")[1 : 1 + len(frame)], strict=True))
+    assert "Read from the private rows" in sections["job"]
     assert "2 of these levels occur fewer than 5 times" in sections["job"]
     assert "1 of these atoms occur fewer than 5 times" in sections["hours"]
     assert sections["job"].count("pope") == 1
+    assert "levels" not in Schema.from_toml(draft).to_dict()["job"]
     for suspect, suspicion in (("row", "identifier"), ("note", "free text")):
         assert suspicion in sections[suspect]
-        for remedy in ("--drop", "--keep", "declare"):
-            assert remedy in sections[suspect]
+        assert "left out" in sections[suspect]
     assert "type list" in sections["list"]
-    for suspect in ("row", "note", "list"):
-        assert all(line.startswith("# ") for line in sections[suspect].splitlines())
+    assert all(line.startswith("# ") for line in sections["list"].splitlines())
     assert not any(f" {word} " in sections["note"].partition("WARNING")[0] for word in WORDS)
-    # a keeper who follows the advice removes the # signs
-    bare = re.sub(r"^# (?=\[row\]|kind|step)", "", sections["row"], flags=re.MULTILINE)
-    assert Schema.from_toml(bare) == Schema({"row": Discrete(step=1)})
+    declared = Schema.from_toml(draft)
+    assert declared.left_out == ("row", "note")
+    assert set(declared) == {"job"}
+    assert set(Schema.from_toml(uncommented(draft))) == {"job", "hours"}
+
+
+def test_a_draft_is_known_again_until_its_section_is_removed() -> None:
+    frame = pd.DataFrame(measurements())
+    text = inspect(frame).schema_toml()
+    draft, listed = Schema.from_toml(text), Schema.from_toml(uncommented(text))
+    for schema in (draft, listed, Schema.from_toml(draft.to_toml()), Schema.from_json(draft.to_json())):
+        assert schema.is_draft
+    with pytest.warns(dipriv.PrivacyWarning, match="draft that dipriv made from the private rows"):
+        release = dipriv.privatize(frame, 1.0, schema=draft)
+    assert "drafted" not in str(release.guarantee)  # it declares what the types say
+    with pytest.warns(dipriv.PrivacyWarning, match="draft that dipriv made from the private rows"):
+        release = dipriv.privatize(frame, 1.0, schema=listed)
+    stated = next(line for line in str(release.guarantee).splitlines() if "drafted from the private rows" in line)
+    assert {*re.findall(r"'(\w+)'", stated)} == {*frame} - {"smokes"}
+    checked = Schema.from_toml(uncommented(text).replace("[draft]\n", ""))  # control
+    assert checked == listed
+    assert not checked.is_draft
+    assert "drafted" not in str(dipriv.privatize(frame, 1.0, schema=checked).guarantee)
+
+
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+@pytest.mark.parametrize("name", ["age", "year_of_birth"])
+def test_one_bound_that_a_draft_read_is_a_condition(name: str, bound: str) -> None:
+    first = 18 if name == "age" else 1931
+    frame = pd.DataFrame({name: np.arange(N) % 70 + first})
+    text = inspect(frame).schema_toml()
+    unedited, edited = Schema.from_toml(text), Schema.from_toml(text.replace(f"# {bound} = ", f"{bound} = "))
+    assert unedited != edited
+    with pytest.warns(dipriv.PrivacyWarning):
+        found = [str(dipriv.privatize(frame, 1.0, schema=schema).guarantee) for schema in (unedited, edited)]
+    assert ["drafted from the private rows" in guarantee for guarantee in found] == [False, True]
+
+
+def test_what_a_draft_declares_does_not_depend_on_one_cell() -> None:
+    """But for meanings, which its keeper is told to check. Nor is there a digest of cells, which could be searched."""
+    amounts = np.random.default_rng(0).integers(1, 5000, 2000)
+    columns: dict[str, list[Any]] = {
+        "real": [amounts * 1.0, *(np.append(amounts[1:], odd) for odd in (17.35, 1e-300, 0.5))],
+        "whole": [amounts * 10, np.append(amounts[1:] * 10, 3)],
+        "label": [["a", "b"] * 1000, ["a", "b"] * 999 + ["a", "c"]],
+        "when": [pd.Timestamp("2024-01-01") + pd.to_timedelta(amounts * unit, "s") for unit in (86400, 60, 1)],
+    }
+    for name, variants in columns.items():
+        drafts = [inspect(pd.DataFrame({name: cells})).schema_toml() for cells in variants]
+        assert len({*drafts}) == len(variants)  # control: comments differ
+        active = [[line for line in draft.splitlines() if not line.startswith("#")] for draft in drafts]
+        assert all(lines == active[0] for lines in active)
+        assert active[0][-1] == "[draft]"
+
+
+@pytest.mark.parametrize("section", ["unedited = 1", 'unedited = "a"\nread = { x = "b" }\n', "x = 1"])
+def test_a_section_of_a_draft_that_dipriv_did_not_write_is_refused(section: str) -> None:
+    refused(SchemaError, "[draft]", call=lambda: Schema.from_toml(f"[draft]\n{section}"))
 
 
 def test_long_lists_are_not_drafted() -> None:
     many = inspect(pa.table({"code": [f"c{i}" for i in range(MAX_LISTED + 1)] * 3}))
     assert unwarned(many) == {"code": Categorical()}
-    assert "not declared" in many.schema_toml()
+    assert "not listed" in many.schema_toml()
     assert many.columns[0].distinct == MAX_LISTED + 1
     few = inspect(pa.table({"code": [f"c{i:04}" for i in range(MAX_LISTED)] * 3}))
     assert unwarned(few) == {"code": Categorical(levels=tuple(f"c{i:04}" for i in range(MAX_LISTED)))}
@@ -302,9 +370,11 @@ def test_a_draft_is_accepted_as_it_is() -> None:
     for table in (frame, polars, arrow):
         inspection = inspect(table)
         schema = Schema.from_toml(inspection.schema_toml())
-        assert dict(schema) == unwarned(inspection)
-        assert set(schema) == set(tables.read(table).names)
+        assert schema == drafted(inspection)
         dipriv.privatize(table, 1.0, reference="holdout", schema=schema, seed=1)
+        declared = Schema.from_toml(uncommented(inspection.schema_toml()))
+        assert {*declared, *declared.left_out} == set(tables.read(table).names)
+        dipriv.privatize(table, 1.0, reference="holdout", schema=declared, seed=1)
 
 
 AWKWARD = st.text("aZ0 .=#[]\"'\\\n\r\té漢\x00\x1b\x7f\x85\u2028\U0001f600", max_size=8)
@@ -324,7 +394,10 @@ CELLS = st.one_of(
 @given(st.dictionaries(AWKWARD, CELLS, min_size=1, max_size=4))
 def test_drafts_load_back(columns: dict[str, list[Any]]) -> None:
     inspection = inspect(pa.table(columns))
-    assert dict(Schema.from_toml(inspection.schema_toml())) == unwarned(inspection)
+    assert Schema.from_toml(inspection.schema_toml()) == drafted(inspection)
+    assert Schema.from_toml(inspection.schema_toml()).is_draft or "draft" in columns
+    Schema.from_toml(uncommented(inspection.schema_toml()))
+    assert SECRET not in inspection.summary()
     assert [column.name for column in inspection.columns] == list(columns)
 
 
@@ -391,7 +464,7 @@ def test_real_tables(path: str, keys: set[str]) -> None:
     assert {column.name: column.warning for column in inspection.columns if column.warning} == dict.fromkeys(
         keys, "identifier"
     )
-    assert dict(Schema.from_toml(inspection.schema_toml())) == unwarned(inspection)
+    assert Schema.from_toml(inspection.schema_toml()) == drafted(inspection)
     assert dict(dipriv.infer_schema(table.drop_columns(list(keys)))) == unwarned(inspection)
 
 

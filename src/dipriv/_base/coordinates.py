@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -46,7 +46,8 @@ class UniformCoordinate:
 
     Without them the column is a number whose rank is uniform. `values` are the levels' numbers; without them levels
     are categories. The first `missing` levels are kinds of missing values. Where nothing about the row passes through
-    the column, it does not matter, and no ε is spent on it.
+    the column, it does not matter, and no ε is spent on it. Where levels fill [0, 1] differently from row to row, noise
+    is made for ranks, and compared by the levels `in_rows`.
     """
 
     name: str
@@ -56,6 +57,8 @@ class UniformCoordinate:
     places: tuple[int, ...] | None = field(repr=False, default=None)
     """Where the schema lists each level that is not a missing value, if not in this order."""
     matters: bool = True
+    in_rows: FloatArray | None = field(repr=False, default=None)
+    """(rows, levels): the probabilities of the levels in some rows that are drawn from the reference."""
 
     def bin_of(self, max_bins: int) -> NDArray[np.intp]:
         """The bin of each level where rare neighbours share one, so that there are at most `max_bins`."""
@@ -75,6 +78,11 @@ class UniformCoordinate:
             )
         return Partition(pi / pi.sum(), np.asarray(cost, dtype=np.float64))
 
+    def partitions_in_rows(self, max_bins: int) -> list[Partition]:
+        """The levels as they fill [0, 1] in some rows."""
+        rows = () if self.in_rows is None else self.in_rows
+        return [replace(self, probabilities=row, in_rows=None).partition(max_bins) for row in rows]
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedColumn:
@@ -89,6 +97,8 @@ class EncodedColumn:
     is_categorical: bool = False
     places: tuple[int, ...] | None = field(repr=False, default=None)
     """Where the schema lists each level that is not a missing value, if not in this order."""
+    points: FloatArray | None = field(repr=False, default=None)
+    """A value inside each unit interval of the line, where these are levels or bins of numbers in a chain."""
 
     def with_probabilities(self, probabilities: FloatArray) -> UniformCoordinate:
         """The coordinate of U where the levels have these probabilities in every row; a number without levels."""
@@ -96,6 +106,13 @@ class EncodedColumn:
             return UniformCoordinate(self.name)
         values = None if self.is_categorical else self.values
         return UniformCoordinate(self.name, probabilities, values, self.missing, self.places)
+
+    def with_probabilities_in_rows(self, in_rows: FloatArray) -> UniformCoordinate:
+        """The coordinate of U where the levels have these probabilities in some rows, and others in others."""
+        if self.points is None:
+            return UniformCoordinate(self.name)
+        values = None if self.is_categorical else self.points
+        return UniformCoordinate(self.name, None, values, self.missing, in_rows=in_rows)
 
 
 def without_levels(columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:

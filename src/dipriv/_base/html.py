@@ -34,6 +34,11 @@ def table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def items(contents: Sequence[object]) -> str:
+    """A list of texts."""
+    return f"<ul>{''.join(f'<li>{text(content)}</li>' for content in contents)}</ul>"
+
+
 def folded(title: str, content: str) -> str:
     """HTML that is shown on a click."""
     return f"<details><summary>{text(title)}</summary>{content}</details>"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from threading import Lock
-from typing import Any, TypeAlias
+from threading import Lock, local
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,12 @@ from dipriv._base.columns import ColumnValues
 from dipriv._base.progress import Progress, no_progress
 from dipriv.errors import InputError
 
+Item = TypeVar("Item")
 Work: TypeAlias = Callable[[slice, int], list[ColumnValues]]
 
-CHUNK_CELLS = 1 << 17
+CHUNK_CELLS = 1 << 19
 MIN_CHUNK_ROWS = 1 << 13
+_here = local()
 
 
 def in_chunks(
@@ -61,10 +63,15 @@ def in_chunks(
         _put(whole, slice(number, end), work(chunk, number))
         advance(end - number)
 
-    with ThreadPoolExecutor(threads()) as pool:
-        for _ in pool.map(one, jobs[1:]):
-            pass
+    in_parallel(one, jobs[1:])
     return whole
+
+
+def pieces(rows: slice, size: int) -> Iterator[slice]:
+    """A range of rows in pieces of at most `size` rows, at least one piece."""
+    yield slice(rows.start, min(rows.start + size, rows.stop))
+    for start in range(rows.start + size, rows.stop, size):
+        yield slice(start, min(start + size, rows.stop))
 
 
 def threads() -> int:
@@ -90,6 +97,21 @@ def _put(whole: Sequence[ColumnValues], rows: slice, parts: Sequence[ColumnValue
 
 
 def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
-    """The work on each item, in order, on all cores."""
-    with ThreadPoolExecutor(threads()) as pool:
+    """The work on each item, in order, on all cores; what a thread of these does is not divided again."""
+    if threads() == 1 or getattr(_here, "works", False):
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads(), initializer=lambda: setattr(_here, "works", True)) as pool:
         return list(pool.map(work, items))
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items, the next of which is made on a thread of its own while the caller works on one."""
+    if threads() == 1:
+        yield from items
+        return
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, source, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, source, end)
+            yield item  # type: ignore[misc]

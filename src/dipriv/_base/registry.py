@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from dipriv._base.near_names import did_you_mean
 from dipriv.errors import InputError, InternalError
 
 T = TypeVar("T")
@@ -147,5 +148,9 @@ class Names(Generic[T]):
         """
         if name not in self._classes:
             names = ", ".join(f'"{known}"' for known in self._classes)
-            raise InputError(f"{self._what}={name!r} is unknown.", f"Use one of {names}, or an object.")
+            raise InputError(
+                f"{self._what}={name!r:.40} is unknown{did_you_mean(name, self._classes)}.",
+                f"Use one of {names}, or an object.",
+                command=f"Use one of {', '.join(self._classes)}.",
+            )
         return self._classes[name]()

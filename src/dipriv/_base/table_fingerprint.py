@@ -10,13 +10,14 @@ of a column, and one cell two tags; unrelated tables have equal tags by chance (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ive
+from scipy.special import gammaln, ive
 
 SKETCH_SIZE = 256
 """The number of tags of a column."""
@@ -24,6 +25,8 @@ SAMPLE_SIZE = 1 << 14
 """The largest number of rows in a sample of rows, and of values in one of a column."""
 TELLING = 10
 """The smallest number of distinct values in common that says something about two columns or tables."""
+CHANCE, CHANCE_OF_ORDER = 0.01, 1e-6
+"""How often a table of few different rows that tells its people may have the counts, or the order, of another's."""
 _COUNT_BITS = 16
 _MANY = (1 << _COUNT_BITS) - 1
 """Counts from here on are not kept: an unrelated table is taken to have such a value, too."""
@@ -68,6 +71,45 @@ class TableFingerprint:
     samples: tuple[bytes, ...] = field(repr=False, default=())
     repeats: int = field(repr=False, default=1)
 
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether fewer than `TELLING` rows are different: tables of other people can be the same."""
+        return bool(self.samples) and all(len(sample) <= 8 * TELLING for sample in self.samples)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether a table with the same content has the same people, and not by chance others.
+
+        If a table of others has as many rows and the same shares p of the different rows, it has the same counts with
+        the multinomial probability n! prod(p^c / c!), and has them in the same order with the probability prod(p^c).
+
+        >>> def answers(yes, no):
+        ...     sample = packed_sample(np.arange(2, dtype=np.uint64), np.array([yes, no], np.uint64), 2**64 - 1)
+        ...     return TableFingerprint(yes + no, b"", b"", samples=(sample,))
+        >>> [(one.is_telling, one.has_telling_order) for one in (answers(3, 2), answers(30, 20), answers(30000, 20000))]
+        [(False, False), (False, True), (True, True)]
+        """
+        if not self.has_few_rows:
+            return True
+        counts = self._counts
+        arrangements = gammaln(counts.sum() + 1) - gammaln(counts + 1).sum()
+        return bool(self._log_chance + arrangements < math.log(CHANCE))
+
+    @property
+    def has_telling_order(self) -> bool:
+        """The same for a table that has the rows in the same order, of which few are different."""
+        return self.is_ordered and (not self.has_few_rows or self._log_chance < math.log(CHANCE_OF_ORDER))
+
+    @property
+    def _counts(self) -> NDArray[np.float64]:
+        sample = np.frombuffer(max(self.samples, key=len), dtype="<u8")[:-1]
+        return (sample & np.uint64(_MANY)).astype(np.float64)
+
+    @property
+    def _log_chance(self) -> float:
+        counts = self._counts
+        return float((counts * np.log(counts / counts.sum())).sum())
+
 
 def packed_sample(hashes: NDArray[np.uint64], counts: NDArray[np.uint64], end: int) -> bytes:
     """A sample as it is stored: 48 bits of each hash with 16 of its count, in ascending order; the last is the end."""
@@ -105,13 +147,9 @@ def shared(one: bytes, other: bytes, rows: tuple[int, int]) -> Shared:
     """
     if not one or not other:
         return Shared(0, 0.0, 1.0)
-    samples = [np.frombuffer(sample, dtype="<u8") for sample in (one, other)]
-    end = min(sample[-1] for sample in samples)
-    words = [sample[:-1][sample[:-1] <= end] for sample in samples]
-    hashes = [word >> np.uint64(_COUNT_BITS) for word in words]
-    counts = [(word & np.uint64(_MANY)).astype(np.int64) for word in words]
+    hashes, counts = _comparable(one, other)
     found, *places = np.intersect1d(hashes[0], hashes[1], assume_unique=True, return_indices=True)
-    common, share = len(found), len(found) / max(1, min(map(len, words)))
+    common, share = len(found), len(found) / max(1, min(map(len, hashes)))
     if common < TELLING:
         return Shared(common, share, 1.0)
     if not all(map(np.all, counts)):  # an older version did not count
@@ -124,6 +162,30 @@ def shared(one: bytes, other: bytes, rows: tuple[int, int]) -> Shared:
     t = np.geomspace(0.01, 40, 60)[:, np.newaxis]
     bounds = (times * np.log1p(q * np.expm1(t))).sum(axis=1) - t[:, 0] * common
     return Shared(common, share, float(np.exp(min(0.0, bounds.min()))))
+
+
+def is_part(part: TableFingerprint, whole: TableFingerprint) -> bool:
+    """Whether all rows of a table, as far as samples tell, are rows of another, no more often, and `TELLING` are."""
+    found = [_within(*pair) for pair in zip(part.samples, whole.samples, strict=False) if all(pair)]
+    return all(count is not None for count in found) and max((count or 0 for count in found), default=0) >= TELLING
+
+
+def _within(one: bytes, other: bytes) -> int | None:
+    """How many values a sample has in the range that another covers, if all of them are there, no more often."""
+    hashes, counts = _comparable(one, other)
+    found, *places = np.intersect1d(hashes[0], hashes[1], assume_unique=True, return_indices=True)
+    is_within = len(found) == len(hashes[0]) and bool((counts[0][places[0]] <= counts[1][places[1]]).all())
+    return len(found) if is_within else None
+
+
+def _comparable(one: bytes, other: bytes) -> tuple[list[NDArray[np.uint64]], list[NDArray[np.int64]]]:
+    """The hashes of two samples in the range that both cover, and their counts."""
+    samples = [np.frombuffer(sample, dtype="<u8") for sample in (one, other)]
+    end = min(sample[-1] for sample in samples)
+    words = [sample[:-1][sample[:-1] <= end] for sample in samples]
+    return [word >> np.uint64(_COUNT_BITS) for word in words], [
+        (word & np.uint64(_MANY)).astype(np.int64) for word in words
+    ]
 
 
 def overlap(one: bytes, other: bytes) -> float:

@@ -124,6 +124,16 @@ class Draws:
         """Further blocks for some of the rows, (len(rows), 2) words; attempts count from 1."""
         return self.bits.blocks_at(self._lane(use, attempt), self.first + rows)
 
+    def runs(self, use: int, length: int) -> Words:
+        """`length` blocks a row, (count, 2 length) words. A use has runs of one length."""
+        blocks = self.bits.blocks(self._lane(use, 0), self.first * length, self.count * length)
+        return blocks.reshape(self.count, 2 * length)
+
+    def runs_again(self, use: int, length: int, rows: NDArray[np.int64]) -> Words:
+        """The same for some of the rows, (len(rows), 2 length) words."""
+        positions = (self.first + rows)[:, np.newaxis] * length + np.arange(length)
+        return self.bits.blocks_at(self._lane(use, 0), positions.ravel()).reshape(len(rows), 2 * length)
+
     def _lane(self, use: int, attempt: int) -> int:
         return self.column << 40 | use << 16 | attempt
 

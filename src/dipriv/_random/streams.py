@@ -34,6 +34,8 @@ class Stream(StrEnum):
     """Contribution bounding: the scores of the rows of a privacy unit."""
     ROWS = "rows"
     """Simulated rows by which fidelity is estimated."""
+    ROUNDING = "rounding"
+    """Rounding of weights that are rescaled to a total: one use, for each such column."""
 
 
 def column_stream(number: int) -> str:
@@ -59,12 +61,13 @@ class SpreadUse(IntEnum):
 class NoiseUse(IntEnum):
     """What kernels and measurements draw for a column of a row.
 
-    The joint kernel draws its flips as one column more, by the uses 0, 1, ... of that column.
+    The joint kernel draws its flips as one column more, by the uses 0, 1, ... of that column, and the cap kernel its
+    trials.
     """
 
     DRAW = 0
     """The random words that decide nearly all draws: `discrete_laplace`, `discrete_gaussian`, `Transition`, low bits of
-    `JointKernel`."""
+    `JointKernel`, columns that take no part in `CapKernel`."""
     FURTHER_DIGITS = 1
     """Digits for draws that these words leave undecided: `discrete_laplace`, `discrete_gaussian`, `Transition`."""
     PLACE_IN_BIN = 2

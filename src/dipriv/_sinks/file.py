@@ -20,6 +20,7 @@ import pyarrow as pa
 from dipriv._base.atomic_write import check_name, commit_file, create, temporary_path
 from dipriv._sinks.csv_injection import as_text, escaped, formula_names, formulas_in
 from dipriv._sinks.sidecar_order import commit_with_sidecars
+from dipriv._tables.presentation import Presentation
 from dipriv.errors import InputError
 from dipriv.guarantee.sidecar import ENDINGS
 from dipriv.sources._errors import translate_errors
@@ -36,8 +37,12 @@ class FileSink:
     compression: str | None = None
     force: bool = False
     escape_formulas: bool = False
+    presentation: Presentation = field(repr=False, default_factory=Presentation)
+    """How the source presents its table: numbers and labels are written in kind."""
     formulas: Counter[str] = field(default_factory=Counter)
     """How many of the texts written, names included, a spreadsheet would take for formulas, by column; text only."""
+    is_written: bool = field(init=False, default=False)
+    """Whether the finished file has its name."""
     _part: Path | None = field(init=False, repr=False, default=None)
     _file: Any = field(init=False, repr=False, default=None)
     _stream: Any = field(init=False, repr=False, default=None)
@@ -61,7 +66,11 @@ class FileSink:
         if file.is_dir():
             raise InputError(f"{file} is a folder.", "Give the name of a file.")
         if os.path.lexists(file) and not force:
-            raise InputError(f"{file} exists.", "Choose another name, or replace it with --force (force=True).")
+            raise InputError(
+                f"{file} exists.",
+                "Choose another name, or replace it with force=True.",
+                command="Choose another name, or replace it with --force.",
+            )
         if not file.parent.is_dir():
             raise InputError(f"the folder {file.parent} does not exist.", "Make it, or choose another.")
         if file.exists() and not file.is_file():
@@ -75,13 +84,15 @@ class FileSink:
         check_name(file, max(ENDINGS, key=len))
         return cls(file.name, file, known, compression, force, escape_formulas)
 
-    def check(self, schema: pa.Schema) -> None:
-        """Refuse, before anything is spent, columns of types that the format cannot hold."""
+    def check(self, schema: pa.Schema, n_rows: int = 0, presentation: Presentation | None = None) -> None:
+        """Refuse, before anything is spent, what the format cannot hold; what follows is written as presented."""
+        self.presentation = presentation or self.presentation
+        self.format.check_writable(schema, n_rows)
         for column in schema:
             try:
                 empty = pa.record_batch([pa.array([], column.type)], [column.name])
                 shown = self._as_text(empty) if self.format.is_text else empty
-                with self.format.writer(io.BytesIO(), shown.schema):
+                with self.format.writer(io.BytesIO(), shown.schema, presentation=self.presentation):
                     pass
             except (pa.ArrowException, NotImplementedError):
                 raise InputError(
@@ -109,7 +120,10 @@ class FileSink:
                 batch = self._as_text(batch)
             if self._writer is None or (text and batch.schema != self._schema):
                 header = self._writer is None
-                self._writer, self._schema = self.format.writer(self._stream, batch.schema, header=header), batch.schema
+                self._writer = self.format.writer(
+                    self._stream, batch.schema, header=header, presentation=self.presentation
+                )
+                self._schema = batch.schema
             self._writer.write_batch(batch)
 
     def commit(self, beside: Mapping[str, str] | None = None) -> None:
@@ -127,6 +141,7 @@ class FileSink:
         self._file.close()
         if self.path is not None and self._part is not None:
             commit_file(self._part, self.path, replace=self.force)
+            self.is_written = True
 
     def __exit__(self, *_: object) -> None:
         self._writer = None
@@ -134,6 +149,11 @@ class FileSink:
             self._file.close()
         if self._part is not None:
             self._part.unlink(missing_ok=True)
+
+    def _in_kind(self, name: str, array: pa.Array) -> pa.Array:
+        """Numbers as the column writes them in the source."""
+        notation = self.presentation.notations.get(name)
+        return array if notation is None or notation.is_plain(array.type) else notation.written(array)
 
     def _as_text(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch as a text file holds it; formulas are counted, and escaped if `escape_formulas`."""
@@ -147,4 +167,5 @@ class FileSink:
             if (found := formulas_in(array)) is not None:
                 self.formulas[names[place]] += int(found.sum())
                 columns[place] = escaped(array, found) if self.escape_formulas else array
+        columns = [self._in_kind(name, array) for name, array in zip(names, columns, strict=True)]
         return pa.record_batch(columns, [f"'{x}" if self.escape_formulas and x in titled else x for x in names])

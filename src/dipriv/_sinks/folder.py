@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ class FolderSink:
 
     path: Path
     part: Path
+    is_written: bool = field(init=False, default=False)
+    """Whether the finished folder has its name."""
 
     @classmethod
     def at(cls, name: str | Path, *, force: bool = False, escape_formulas: bool = False) -> FolderSink:
@@ -34,7 +36,11 @@ class FolderSink:
         if str(name) == "-" or path.suffix.lstrip(".") in ("csv", "tsv", "arrow"):
             raise InputError(f"{name} is not the name of a folder.", "Spark writes a folder of Parquet files.")
         if path.exists() and not (force and path.is_dir()):
-            raise InputError(f"{name} exists.", "Choose another name, or replace the folder with --force (force=True).")
+            raise InputError(
+                f"{name} exists.",
+                "Choose another name, or replace the folder with force=True.",
+                command="Choose another name, or replace the folder with --force.",
+            )
         if not path.parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist.", "Make it, or choose another.")
         return cls(path, temporary_path(path))
@@ -46,7 +52,7 @@ class FolderSink:
     def __enter__(self) -> FolderSink:
         return self
 
-    def check(self, schema: pa.Schema) -> None:
+    def check(self, schema: pa.Schema, n_rows: int = 0, presentation: object = None) -> None:
         """Spark writes every type that it reads."""
 
     def check_written(self, n_rows: int) -> None:
@@ -71,6 +77,7 @@ class FolderSink:
             if old.exists():
                 old.rename(self.path)
             raise
+        self.is_written = True
         shutil.rmtree(old, ignore_errors=True)
 
     def __exit__(self, *_: object) -> None:

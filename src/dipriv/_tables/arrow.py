@@ -23,6 +23,13 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """The years 1 to 9999, in days since 1970: what the calendars of most programs hold."""
 
 
+def shown_type(arrow_type: pa.DataType) -> str:
+    """A type as messages show it: without the names of fields, which may come from cells."""
+    of = arrow_type.value_type if pt.is_dictionary(arrow_type) else arrow_type
+    hides = of.num_fields or isinstance(of, pa.BaseExtensionType)
+    return str(arrow_type).partition("<")[0] if hides else str(arrow_type)
+
+
 def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
     """How dipriv sees an Arrow type; refuses nested, binary, empty and other types that are not data of a row."""
     label = str(arrow_type)
@@ -44,13 +51,15 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
     if pt.is_null(arrow_type):
         raise InputError(
             f"column {name!r} holds nothing but nulls.",
-            "Leave it out (drop=[...], --drop), or pass it through (keep=[...], --keep).",
+            "Leave it out with drop=[...], or pass it through with keep=[...].",
+            command="Leave it out with --drop, or pass it through with --keep.",
         )
-    shown = label.partition("<")[0] if pt.is_nested(arrow_type) else label  # names of fields may come from cells
     raise SchemaError(
-        f"column {name!r} has type {shown}, which dipriv does not take.",
-        "Convert it to numbers, text, dates or booleans, leave it out (drop=[...], --drop), or pass it through "
-        "(keep=[...], --keep).",
+        f"column {name!r} has type {shown_type(arrow_type)}, which dipriv does not take.",
+        "Convert it to numbers, text, dates or booleans, leave it out with drop=[...], or pass it through with "
+        "keep=[...].",
+        command="Convert it to numbers, text, dates or booleans, leave it out with --drop, or pass it through with "
+        "--keep.",
     )
 
 
@@ -141,7 +150,7 @@ def cells_to_arrow(cells: ColumnValues, labels: pa.Array | None, arrow_type: pa.
     """The inverse: an Arrow array of `arrow_type`."""
     nulls = None if cells.missing is None else cells.missing == NULL
     if labels is not None:
-        return _labelled(pa.array(cells.values.astype(np.int32), mask=nulls), labels, arrow_type)
+        return labelled(pa.array(cells.values.astype(np.int32), mask=nulls), labels, arrow_type)
     if pt.is_boolean(arrow_type):
         return pa.array(cells.values.astype(bool), mask=nulls)
     if pt.is_decimal(arrow_type):
@@ -191,13 +200,20 @@ def _codes(array: pa.Array, labels: pa.Array) -> NDArray[np.int32]:
     return codes
 
 
-def _labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+def room_for_labels(arrow_type: pa.DataType) -> int:
+    """How many labels a column of this type may have: as many as the indices of a dictionary can number."""
+    index = arrow_type.index_type.to_pandas_dtype() if pt.is_dictionary(arrow_type) else np.int32
+    return int(np.iinfo(index).max) + 1
+
+
+def labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """The labels with these numbers, as text or as a dictionary."""
     if labels[:1].null_count:
         codes, labels = pc.if_else(pc.equal(codes, 0), None, pc.subtract(codes, 1)), labels[1:]
     if not len(labels):
         return pa.nulls(len(codes), arrow_type)
     if pt.is_dictionary(arrow_type):
-        room = int(np.iinfo(arrow_type.index_type.to_pandas_dtype()).max) + 1
+        room = room_for_labels(arrow_type)
         if len(labels) > room:  # one too many: all labels that the type has room for, and the one for others
             codes, labels = pc.if_else(pc.less(codes, room), codes, place_of_others(labels)), labels[:room]
         typed = labels.cast(arrow_type.value_type)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from dipriv._tables.arrow import is_text
 from dipriv._tables.cell_classes import CellClass, Cells, classify
-from dipriv.errors import SchemaError
-from dipriv.schema import MISSING_MARKS, Categorical, ColumnType, Datetime, Kind
+from dipriv.dialect import DETECTED, Dialect
+from dipriv.errors import DiprivError, SchemaError, refuse_all
+from dipriv.schema import MISSING_MARKS, Categorical, Code, ColumnType, Datetime, Kind, Postal, Schema
 
 MAX_MISFITS = 20
 """A type fits if at most one cell in this many is something else."""
@@ -152,30 +153,37 @@ class Given:
 class TypeRules:
     """What the keeper says about the types of columns: `given` types, and marks of missing cells beside the usual ones.
 
-    `asks` is whether columns of text that look like numbers or dates are questioned.
+    `asks` is whether columns of text that look like numbers or dates are questioned. `decimal` and `dates` are those of
+    a `dipriv.Dialect`, for text files.
     """
 
     given: Mapping[str, Given] = field(default_factory=dict)
     marks: tuple[str, ...] = ()
     asks: bool = True
+    decimal: str | None = None
+    dates: str | None = None
 
     @classmethod
     def of(
         cls,
         schema: Mapping[str, Kind],
         types: Mapping[str, ColumnType],
-        marks: Sequence[str] = (),
+        dialect: Dialect = DETECTED,
         *,
         asks: bool = True,
     ) -> TypeRules:
-        """What a schema, and types by name, say."""
+        """What a schema, types by name, and a dialect say."""
         kinds = {name: Given.kind(kind) for name, kind in schema.items()}
-        return cls(kinds | {name: Given.type(of) for name, of in types.items()}, tuple(marks), asks)
+        meanings = schema.meanings if isinstance(schema, Schema) else {}
+        kinds |= {name: Given(leaf="text") for name, of in meanings.items() if isinstance(of, Code | Postal)}
+        given = kinds | {name: Given.type(of) for name, of in types.items()}
+        return cls(given, dialect.missing, asks, dialect.decimal, dialect.dates)
 
     @classmethod
-    def like(cls, columns: Iterable[pa.Field]) -> TypeRules:
+    def like(cls, columns: Iterable[pa.Field], dialect: Dialect = DETECTED) -> TypeRules:
         """The types of another table's columns."""
-        return cls({column.name: Given.arrow(column.type) for column in columns}, asks=False)
+        given = {column.name: Given.arrow(column.type) for column in columns}
+        return cls(given, dialect.missing, False, dialect.decimal, dialect.dates)
 
     @property
     def all_marks(self) -> tuple[str, ...]:
@@ -196,14 +204,27 @@ class TypeRules:
             return not is_text
         return not given.is_exact and (not is_text or given.leaf != "label")
 
+    def is_read_by_cells(self, name: str, separator: str | None, has_plain_numbers: bool) -> bool:
+        """Whether cells settle the decimal mark or the order of dates of a column in a file with this separator.
+
+        Where numbers have a type of their own, a mark that is given is that of columns whose cells are texts.
+        """
+        given = self.given.get(name)
+        families = _FAMILIES if given is None else given.families
+        open_mark = has_plain_numbers if self.decimal is not None else separator not in (None, ",")
+        decimal = open_mark and "number" in families
+        return decimal or (self.dates is None and any(of.startswith("datetime") for of in families))
+
 
 @dataclass(frozen=True)
 class Question:
-    """A column whose type is undecided: what it looks like, and what its keeper may say it is."""
+    """A column whose type is undecided: what it looks like, and what its keeper may say it is, or how it is written."""
 
     column: str
     looks: str
-    answers: tuple[ColumnType, ...]
+    answers: tuple[str, ...]
+    option: Literal["type", "decimal", "dates"] = "type"
+    """What the answers are for; `decimal` and `dates` are those of the file."""
 
     def __str__(self) -> str:
         return f"column {self.column!r}: {self.looks} ({' or '.join(self.answers)}?)"
@@ -225,20 +246,29 @@ def check_given(rules: TypeRules, typed: Mapping[str, str]) -> None:
         if name in rules.given and rules.given[name].option:
             raise SchemaError(
                 f"a type is given for column {name!r}, which is {found}, not text.",
-                "Leave it out of types (--type), or convert the column.",
+                "Leave it out of types, or convert the column.",
+                command="Leave out its --type, or convert the column.",
             )
 
 
-def ask(questions: Sequence[Question]) -> None:
-    """Refuse columns whose type is undecided, all of them at once."""
-    if not questions:
-        return
-    firsts = {question.column: question.answers[0] for question in questions}
-    option = " ".join(f"--type {shlex.quote(f'{name}={answer}')}" for name, answer in firsts.items())
-    raise SchemaError(
+def ask(questions: Sequence[Question], others: Sequence[DiprivError] = ()) -> None:
+    """Refuse columns whose type is undecided, and with them those with other problems: all of them at once."""
+    refuse_all([*([_question_error(questions)] if questions else []), *others])
+
+
+def _question_error(questions: Sequence[Question]) -> SchemaError:
+    firsts = {question.column: question.answers[0] for question in questions if question.option == "type"}
+    of_file = {question.option: question.answers[0] for question in questions if question.option != "type"}
+    options = [f"--type {shlex.quote(f'{name}={answer}')}" for name, answer in firsts.items()]
+    options += [f"--{option} {answer}" for option, answer in of_file.items()]
+    in_python = [f"types={firsts!r}"] if firsts else []
+    if of_file:
+        in_python.append(f"dialect=Dialect({', '.join(f'{name}={of!r}' for name, of in of_file.items())})")
+    remedy = "Say what each is, such as {}, or declare its kind in the schema; or leave it out with {}, or pass it {}."
+    return SchemaError(
         f"{'; '.join(map(str, questions))}.",
-        f"Say what each is, such as {option} (types={firsts!r}), or declare its kind in the schema; or leave it out "
-        "(drop=[...], --drop), or pass it through (keep=[...], --keep).",
+        remedy.format(", ".join(in_python), "drop=[...]", "through with keep=[...]"),
+        command=remedy.format(" ".join(options), "--drop", "through with --keep"),
     )
 
 
@@ -314,6 +344,27 @@ def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType
     return Question(name, _looks(counts, most, cells, False), (*_answers(counts, most), "text"))
 
 
+def exact_type(counts: Counts) -> pa.DataType | None:
+    """The type that all cells have; None if they have several, or are written in a way that a type would not keep."""
+    cells = int(counts[CellClass.WHOLE :].sum())
+    found: dict[str, CellClass] = {"whole": CellClass.WHOLE, "date": CellClass.DATE, "boolean": CellClass.BOOLEAN}
+    for leaf, of in found.items():
+        if cells and counts[of] == cells:
+            return _ARROW[leaf]
+    return pa.float64() if cells and _size(counts, "number") == cells else None
+
+
+def type_name(of: pa.DataType) -> ColumnType:
+    """What a type that cells settle is called.
+
+    >>> type_name(pa.int64()), type_name(pa.timestamp("us", "UTC")), type_name(pa.bool_())
+    ('number', 'datetime', 'boolean')
+    """
+    unzoned = pa.timestamp(of.unit) if pt.is_timestamp(of) else of
+    leaf: ColumnType = next(name for name, known in _ARROW.items() if known == unzoned)  # type: ignore[misc]
+    return _SHORT.get(leaf, leaf)
+
+
 def _settle_as_given(name: str, counts: Counts, given: Given) -> pa.DataType | Question:
     """The type of a column of which all is given but whether times have a zone: they have none unless most have.
 
@@ -354,6 +405,9 @@ def parse(texts: pa.Array, arrow_type: pa.DataType, marks: Sequence[str]) -> pa.
     """
     if pt.is_null(texts.type):
         return pa.nulls(len(texts), arrow_type)
+    texts = (
+        texts.cast(pa.large_string()) if pt.is_string_view(texts.type) else texts
+    )  # Arrow has few functions of views
     if is_text(arrow_type):
         return _without_marks(texts, marks).cast(arrow_type)
     cells = classify(texts, (*MISSING_MARKS, *marks))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dipriv._base.columns import NULL, ColumnValues, cast
 from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
-from dipriv._tables.arrow import OTHER, distinct_labels, meaning, place_of_others
+from dipriv._tables.any_values import as_labels
+from dipriv._tables.arrow import OTHER, distinct_labels, meaning, place_of_others, room_for_labels
 from dipriv._tables.frames import Column, Table, contains_text
 from dipriv.codecs import Codec
 from dipriv.codecs.fit import fit_codec, infer_kind
@@ -49,8 +50,7 @@ class FittedColumn:
         is_text = meaning(arrow_type) == "text"
         if not (meaning(labels.type) == "text" if is_text else labels.type == arrow_type.value_type):
             return False
-        index = arrow_type.index_type.to_pandas_dtype() if pt.is_dictionary(arrow_type) else np.int32
-        room = int(np.iinfo(index).max) + 1 + (place_of_others(labels) == 0)
+        room = room_for_labels(arrow_type) + (place_of_others(labels) == 0)
         distinct = len(labels.unique()) == len(labels) <= room
         return distinct and int(levels[0]) >= 0 and int(levels[-1]) < max(1, len(labels))
 
@@ -71,19 +71,30 @@ class FittedColumn:
             return cells  # between whole numbers: its place is the codec's to find
         return ColumnValues(cast(cells.values, self.facts.storage.dtype), cells.missing)
 
+    def as_learned(self, array: pa.Array) -> pa.Array:
+        """Converted cells, where text is the label that means the same: a type makes 1 of "01"."""
+        is_text = self.labels is not None and meaning(self.facts.arrow_type) == "text"
+        return as_labels(array, self.labels) if is_text else array
+
     def check(self, table: Table) -> None:
         """Rows to release must have the column with the same type and room for nulls."""
-        if self.name not in table.names:
-            raise ReferenceDataError(
-                f"column {self.name!r} of the reference is not in the table.", "Release tables with the same columns."
-            )
-        found = table.column(self.name)
-        _check_same_type(self.facts, found)
+        found = check_same_column(self.facts, table)
         if NULL in self.codec.missing and not found.nullable:
             raise ReferenceDataError(
                 f"column {self.name!r} has nulls in the reference rows, but its type {found.storage.label} holds none.",
                 "Convert the column to a nullable type, or fill the nulls of the reference rows.",
             )
+
+
+def check_same_column(column: Column, table: Table) -> Column:
+    """The column of a table that has the same name and type as the reference's; refuses a table without it."""
+    if column.name not in table.names:
+        raise ReferenceDataError(
+            f"column {column.name!r} of the reference is not in the table.", "Release tables with the same columns."
+        )
+    found = table.column(column.name)
+    _check_same_type(column, found)
+    return found
 
 
 def fit_columns(
@@ -136,6 +147,7 @@ def refuse_infinities(name: str, reference: Table) -> None:
         raise InputError(
             f"column {name!r} holds infinite values in the reference rows, which are finite numbers and nulls.",
             "Replace them by nulls or by a top code that you declare as an atom: Mixed(atoms=(...)).",
+            command="Replace them by empty cells or by a top code that the schema declares as an atom.",
         )
 
 
@@ -176,20 +188,32 @@ def _fit_column(column: Column, declared: Kind | None, reference: Table | None) 
 def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Array | None:
     """The labels of a text or categorical column: those of the schema, else those met in the reference rows.
 
-    Where the column's type lists categories they give the order, but a category that no reference row has is left out:
-    it cannot be released, and a list made from private rows must not travel with a public reference.
+    Where the column's type lists ordered categories they give the order. The list of others may be in the order in
+    which private rows have them. A category that no reference row has is left out: it cannot be released, and a list
+    made from private rows must not travel with a public reference.
     """
     if column.storage.family != "label":
         return None
     labels = declared_labels(column, declared)
     if labels is None:
         labels = distinct_labels(reference.array(column.name))
-        labels = labels.take(pa.array(order_in_type(column, labels)))
+        labels = labels.take(pa.array(label_order(column, labels)))
+        check_room(column, labels)
     return labels
 
 
-def order_in_type(column: Column, labels: pa.Array) -> NDArray[np.intp]:
-    """The order in which the column's type lists these labels, those that it does not list first."""
+def check_room(column: Column, labels: pa.Array) -> None:
+    """Refuse a dictionary whose indices are too narrow for labels that are public, before ε is spent."""
+    if pt.is_dictionary(column.arrow_type) and len(labels) > room_for_labels(column.arrow_type):
+        raise SchemaError(
+            f"column {column.name!r} has {len(labels)} labels, and its type {column.arrow_type} has room for "
+            f"{room_for_labels(column.arrow_type)}.",
+            "Cast it to a dictionary with int32 indices, or to text.",
+        )
+
+
+def label_order(column: Column, labels: pa.Array) -> NDArray[np.intp]:
+    """The order of sorted labels: as they are, or as an ordered type lists them, after those that it does not list."""
     if column.labels is None:
         return np.arange(len(labels))
     places = pc.index_in(labels.cast(column.labels.type), value_set=column.labels).fill_null(-1)
@@ -204,7 +228,9 @@ def declared_labels(column: Column, declared: Kind | None) -> pa.Array | None:
     if contains_text(column):
         if not all(isinstance(level, str) for level in levels):
             raise SchemaError(f"column {column.name!r} holds text but some declared levels are not.", "Quote them.")
-        return pa.array(levels, pa.large_string())
+        stored = pa.array(levels, pa.large_string())
+        check_room(column, stored)
+        return stored
     try:
         stored = pa.array(levels, column.arrow_type.value_type)
         same = stored.to_pylist() == list(levels)
@@ -215,15 +241,18 @@ def declared_labels(column: Column, declared: Kind | None) -> pa.Array | None:
             f"column {column.name!r}: some declared levels cannot be stored as {column.storage.label}.",
             "Correct the levels.",
         )
+    check_room(column, stored)
     return stored
 
 
 def label_of_others(column: Column) -> pa.Array:
-    """The label that stands for all that are not listed: `OTHER`, or a null in a column whose labels are not text."""
+    """The label that stands for all that are not listed: `OTHER`, or a null in a column whose labels are not text.
+
+    That follows from the type: intervals and periods are not text, whether there is one or not.
+    """
     if not contains_text(column):
         return pa.nulls(1, column.arrow_type.value_type)
-    text = column.label_values is None or all(isinstance(value, str) for value in column.label_values)
-    return pa.array([OTHER if text else None], pa.large_string())
+    return pa.array([OTHER if column.label_values is None else None], pa.large_string())
 
 
 def with_levels(kind: Kind, labels: pa.Array | None) -> Kind:
@@ -246,6 +275,7 @@ def _check_reference(columns: Sequence[Column], reference: Table) -> None:
         raise ReferenceDataError(
             f"column {lacking[0]!r} is not in the reference rows ({len(lacking)} columns differ).",
             "Give reference rows with the same columns, or choose columns with columns=[...].",
+            command="Give a public table with the same columns, or leave columns out with --drop.",
         )
     for column in columns:
         _check_same_type(column, reference.column(column.name))
@@ -275,6 +305,7 @@ def _some(name: str, cells: ColumnValues) -> ColumnValues:
     if not len(cells.present):
         raise ReferenceDataError(
             f"column {name!r} has no value but nulls in the {len(cells)} reference rows.",
-            "Leave it out (drop=[...], --drop), pass it through (keep=[...], --keep), or give more reference rows.",
+            "Leave it out with drop=[...], pass it through with keep=[...], or give more reference rows.",
+            command="Leave it out with --drop, pass it through with --keep, or give more reference rows.",
         )
     return cells

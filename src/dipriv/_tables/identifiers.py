@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dipriv._tables.frames import Column, Table, contains_text
 from dipriv._tables.value_counts import count_values
 from dipriv.codecs.fit import MAX_LEVELS, ROWS_PER_LEVEL, SAMPLE
-from dipriv.errors import SchemaError
+from dipriv.errors import SchemaError, refuse_all
 from dipriv.schema import Categorical, Discrete, Kind, Schema
 
 MIN_VALUES = 20
@@ -28,6 +28,8 @@ MAX_LONG_LABELS = 10
 EXPECTED_REPEATS = 7.0
 """Where seven repeats are expected by chance, there are none with probability below exp(-7) < 0.1%."""
 SPREAD_PER_ROW = 1.5
+MIN_DIGITS = 12
+"""Whole numbers of that many digits and of one length, all distinct, are no measurements."""
 
 Warned: TypeAlias = Literal["identifier", "free text", "near-unique key"]
 _ID_WORDS = frozenset({"id", "uuid", "guid", "key"})
@@ -78,29 +80,36 @@ def refuse_free_text(table: Table, names: Sequence[str], schema: Schema, keep: S
 
     A refusal discloses something about the rows of `table`: give the reference rows, not the rows that are released.
     """
+    found = []
     for name in names:
         declared = schema.get(name)
         listed = isinstance(declared, Categorical) and declared.levels is not None
         if name in keep or listed or name not in table.names:
             continue
         if (why := _why_free_text(table, name)) is not None:
-            raise _free_text(name, why)
+            found.append(_free_text(name, why))
+    refuse_all(found)
 
 
-def refuse_free_text_labels(column: Column, labels: pa.Array, rows: int) -> None:
-    """The same by the labels alone, where these and the number of rows are public."""
-    if not contains_text(column):
-        return
-    counts = Counts(labels.cast(pa.large_string()), np.zeros(len(labels), dtype=np.int64), rows)
-    if (why := _why_long_or_distinct(counts)) is not None:
-        raise _free_text(column.name, why)
+def refuse_free_text_labels(labels: Sequence[tuple[Column, pa.Array]], rows: int) -> None:
+    """The same by the labels alone, where these and the number of rows are public; all columns at once."""
+    found = []
+    for column, of in labels:
+        if not contains_text(column):
+            continue
+        counts = Counts(of.cast(pa.large_string()), np.zeros(len(of), dtype=np.int64), rows)
+        if (why := _why_long_or_distinct(counts)) is not None:
+            found.append(_free_text(column.name, why))
+    refuse_all(found)
 
 
 def _free_text(name: str, why: str) -> SchemaError:
     return SchemaError(
         f"column {name!r} looks like free text: {why}.",
-        "Drop it (columns=[...] or --drop), keep it as it is, unprotected (keep=[...] or --keep), or declare "
-        "its public labels in a schema: Categorical(levels=...).",
+        "Leave it out with drop=[...], keep it as it is, unprotected, with keep=[...], or declare its public labels in "
+        "a schema: Categorical(levels=...).",
+        command="Leave it out with --drop, keep it as it is, unprotected, with --keep, or list its public labels as "
+        "levels in a schema, with --schema.",
     )
 
 
@@ -110,7 +119,8 @@ def warning(table: Table, column: Column, kind: Kind, counts: Counts) -> Warned 
     identifier: at least 20 values, all distinct, and
         its name has id, uuid, guid, key, nr or number as a word (but not "number of"), or
         they are hexadecimal texts of one length or UUIDs, or
-        they are whole numbers so close together that chance would repeat some, as row numbers are in any order.
+        they are whole numbers so close together that chance would repeat some, as row numbers are in any order, or
+        whole numbers of one length, 12 digits or more, as account numbers are.
         Also, by a name with id, uuid, guid or key, a column whose values repeat but are at least 20 and too many to
         be levels: the key of people who have several rows each.
     near-unique key: at least 20 values, over 90% of them distinct, and
@@ -157,7 +167,7 @@ def _are_long(counts: Counts) -> bool:
 def _is_identifier(column: Column, kind: Kind, counts: Counts) -> bool:
     if counts.present < MIN_VALUES:
         return False
-    words = {word.lower() for word in _BETWEEN_WORDS.split(column.name)}
+    words = name_words(column.name)
     if counts.distinct < counts.present:
         too_many = counts.distinct > MAX_LEVELS or counts.distinct * ROWS_PER_LEVEL > counts.present
         return bool(words & _ID_WORDS) and counts.distinct >= MIN_VALUES and too_many
@@ -165,14 +175,35 @@ def _is_identifier(column: Column, kind: Kind, counts: Counts) -> bool:
         return True
     if isinstance(kind, Discrete):
         # independent draws from any distribution have no repeat with probability at most exp(-expected)
-        expected = counts.present * (counts.present - 1) / 2 / _spread(counts.values.to_numpy(), kind)
-        return expected >= EXPECTED_REPEATS
+        values = counts.values.to_numpy()
+        expected = counts.present * (counts.present - 1) / 2 / _spread(values, kind)
+        return expected >= EXPECTED_REPEATS or _have_many_digits(values)
     return contains_text(column) and _is_hex(counts.some())
+
+
+def name_words(name: str) -> set[str]:
+    """The words of a column's name, in small letters.
+
+    >>> sorted(name_words("patientID_2 nr"))
+    ['id', 'nr', 'patient']
+    """
+    return {word.lower() for word in _BETWEEN_WORDS.split(name)}
+
+
+def is_named_identifier(name: str) -> bool:
+    """Whether a column's name alone, which is public, says that it identifies rows or people."""
+    return bool(name_words(name) & _ID_WORDS)
 
 
 def _is_hex(texts: pa.Array) -> bool:
     lengths = pc.min_max(pc.utf8_length(texts)).as_py()
     return lengths["min"] == lengths["max"] and bool(pc.all(pc.match_substring_regex(texts, _HEX)).as_py())
+
+
+def _have_many_digits(z: NDArray[Any]) -> bool:
+    """Whether all are positive and have the same number of digits, 12 or more, as account numbers have."""
+    low, high = z.min().item(), z.max().item()
+    return bool(low >= 10 ** (MIN_DIGITS - 1) and len(str(int(low))) == len(str(int(high))))
 
 
 def _is_key(table: Table, kind: Kind, name: str) -> bool:

@@ -51,7 +51,7 @@ class Privatize:
 
     def __call__(self, table: pa.Table, seed: Seed) -> ReleasedTable:
         release = self.release(table, seed)
-        privatized = [name for name in release.data.column_names if name not in self.options.get("keep", ())]
+        privatized = [name for name in release.data.column_names if name in release.schema]
         secrets = release.secrets
         return ReleasedTable(
             release.data.select(privatized),

@@ -30,7 +30,7 @@ import pyarrow.types as pt
 from dipriv._base.table_fingerprint import TELLING
 from dipriv.auditing.learning import sample_rows
 from dipriv.auditing.results import Check
-from dipriv.errors import BudgetError, InputError, LedgerError, PrivacyWarning
+from dipriv.errors import BudgetError, InputError, LedgerError, PrivacyWarning, UtilityWarning
 from dipriv.ledger import Ledger
 from dipriv.release.privatize import privatize
 
@@ -70,7 +70,8 @@ def audit_recognition(table: pa.Table, *, seed: int = 0) -> tuple[Check, ...]:
     rng = np.random.default_rng(seed)
     table = sample_rows(table, rng).combine_chunks()
     with TemporaryDirectory() as name, warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # nothing is published
+        for category in (PrivacyWarning, UtilityWarning):
+            warnings.simplefilter("ignore", category)  # nothing is published
         folder = Path(name)
         with Ledger.create(folder / "ledger.db") as ledger:
             ledger.set_budget(NAME, EPSILON)
@@ -162,12 +163,14 @@ def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
 
 
 def _as_version_3(place: Path) -> None:
-    """Leave out what version 4 of a ledger added."""
+    """Leave out what later versions of a ledger added."""
     with closing(sqlite3.connect(place)) as link:
         link.executescript(
             """
             DROP TABLE dipriv_samples;
             ALTER TABLE dipriv_contents DROP COLUMN repeats;
+            ALTER TABLE dipriv_contents DROP COLUMN is_own;
+            ALTER TABLE dipriv_releases DROP COLUMN is_own;
             ALTER TABLE dipriv_columns DROP COLUMN label;
             ALTER TABLE dipriv_distinct DROP COLUMN content;
             UPDATE dipriv_columns SET sketch = x'';

@@ -14,6 +14,7 @@ from dipriv._base.progress import Progress
 from dipriv._random.bits import Seed, source
 from dipriv._tables import frames
 from dipriv._tables.arrow import is_text
+from dipriv._tables.codes import recoded
 from dipriv._tables.column_types import ask
 from dipriv._tables.frames import Table, check_names
 from dipriv._tables.typed_tables import settle_table
@@ -32,11 +33,14 @@ from dipriv.auditing.primitives import audit_primitives
 from dipriv.auditing.procedure import Privatize
 from dipriv.auditing.recognition import audit_recognition
 from dipriv.auditing.results import Audit, Bound, Check, Exact
+from dipriv.auditing.rules import without_rules
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import check_epsilon
 from dipriv.guarantee.wording import protects
+from dipriv.release.columns import settled_columns
 from dipriv.release.options import ReleaseOptions
 from dipriv.release.progress import shown
+from dipriv.schema import Schema
 from dipriv.sources.holdout import Split
 
 DRAWS_PER_FIT = 1000
@@ -63,6 +67,7 @@ OPTIONS = (
     "pairs",
     "unit",
     "rows_per_unit",
+    "constant",
 )
 
 
@@ -98,7 +103,7 @@ def audit(
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.
     **options : of `dipriv.privatize`: delta, reference, kernel, schema, columns, drop, keep, holdout, public,
-        target, reference_share, labels, pairs, unit, rows_per_unit, types, missing.
+        target, reference_share, labels, pairs, unit, rows_per_unit, constant, types, missing.
 
     Returns
     -------
@@ -137,8 +142,10 @@ def _audit(
     """All audits, one after the other."""
     seeds = [None] * 9 if seed is None else as_sequence(seed).spawn(9)
     typed, options = _typed(frame, epsilon, options)
+    typed, options, by_rules = without_rules(typed, epsilon, options, secret)
     table, remarks = _sample_rows(typed, np.random.default_rng(seeds[0]))
-    if dropped := options.pop("drop", ()):
+    remarks += by_rules
+    if dropped := [name for name in options.pop("drop", ()) if name != options.get("unit")]:
         check_names(dropped, table.column_names, "drop")
         table = table.drop_columns(list(dropped))
     _check_table(table, secret)
@@ -245,11 +252,17 @@ def _typed(frame: Any, epsilon: float, options: dict[str, Any]) -> tuple[Table, 
     """The table as a release reads it, for canaries in cells of the settled types; and what is left to say of them."""
     table, asked = frames.read(frame), ReleaseOptions(epsilon, **options)
     names = asked.privatized(table.names)
-    typed, questions = settle_table(table, names, asked.type_rules(names, asked.declared(names, table.names)))
+    typed, questions = settle_table(table, names, asked.type_rules(names, asked.declared(names)))
     ask(questions)
-    columns = [typed.column(name) for name in names]  # refuses objects, which have no Arrow type, as a release does
+    declared = asked.declared(names)
+    facts = [typed.column(name) for name in names]  # refuses objects, which have no Arrow type, as a release does
+    columns, kinds = settled_columns(facts, typed.backend, declared)
     texts = {of.name: "text" for of in columns if of.name in (asked.types or {}) and is_text(of.arrow_type)}
-    return typed, options | {"types": texts or None, "missing": ()}
+    settled = options | {"types": texts or None}
+    if asked.left_out or asked.anew or declared.meanings:  # canaries are cells as they are learned
+        gone = () if asked.columns is not None else (*asked.drop, *asked.left_out, *asked.anew)
+        settled |= {"schema": Schema(dict(kinds), **asked.rules(names, table.names).to_dict()), "drop": gone}
+    return recoded(typed, columns), settled
 
 
 def _sample_rows(typed: Table, rng: np.random.Generator) -> tuple[pa.Table, tuple[str, ...]]:

@@ -8,22 +8,24 @@ from typing import Annotated
 import typer
 
 from dipriv._version import __version__
-from dipriv.cli import audit, interval, ledger, look, plan, privatize
-from dipriv.cli.terminal import ending_when_terminated, errors_exit_with, say
+from dipriv.cli import audit, interval, ledger, look, plan, privatize, studio
+from dipriv.cli.terminal import Command, ending_when_terminated, errors_exit_with, say
 
 app = typer.Typer(
     name="dipriv",
     help="Publish a private table row by row, with nearly the same distribution, under differential privacy.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(privatize.privatize)
-app.command()(look.inspect)
-app.command()(plan.plan)
-app.command()(look.compare)
-app.command()(interval.interval)
-app.command()(audit.audit)
+app.command(cls=Command)(privatize.privatize)
+app.command(cls=Command)(look.inspect)
+app.command(cls=Command)(plan.plan)
+app.command(cls=Command)(look.compare)
+app.command(cls=Command)(interval.interval)
+app.command(cls=Command)(audit.audit)
+app.command(cls=Command)(studio.studio)
 app.add_typer(ledger.app, name="ledger")
 
 
@@ -48,4 +50,4 @@ def common(
 def main() -> None:
     """Run; refusals and failures become a message and exit code 1, wrong usage 2."""
     with ending_when_terminated(), errors_exit_with(1):
-        app()
+        app(prog_name="dipriv")

@@ -10,11 +10,12 @@ import typer
 from rich.table import Table
 
 from dipriv._base.decimals import in_short
-from dipriv.cli.look import ForceOption, FormatOption
+from dipriv.cli import complete
+from dipriv.cli import options as opt
 from dipriv.cli.terminal import (
+    Checks,
     Progress,
     errors_exit_with,
-    load_schema,
     out,
     plain,
     refuse_existing,
@@ -32,30 +33,91 @@ MAX_WIDTH = 10_000
 
 @errors_exit_with(2)
 def audit(
-    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
-    epsilon: Annotated[float, typer.Option("-e", "--epsilon", help="The claim: privacy budget of a row.")],
-    delta: Annotated[float | None, typer.Option(help="The claimed δ, as for privatize.")] = None,
-    reference: Annotated[str | None, typer.Option(help="private or holdout, as for privatize.")] = None,
-    target: Annotated[str | None, typer.Option(help="Column of interest of a private reference.")] = None,
-    reference_share: Annotated[float | None, typer.Option(help="Part of ε for the private reference.")] = None,
-    kernel: Annotated[str, typer.Option(help="optimal or laplace.")] = "optimal",
-    schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Column that passes through unprotected (repeatable).")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
-    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out, as for privatize.")] = None,
-    public: Annotated[Path | None, typer.Option(help="Public table to fit the reference on.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Audit the promise to a person, as for privatize.")] = None,
-    rows_per_unit: Annotated[int | None, typer.Option(help="With --unit, as for privatize.")] = None,
-    secret: Annotated[str | None, typer.Option(help="Column that an attacker wants to know; all if unset.")] = None,
-    draws: Annotated[int, typer.Option(help="Rows to draw for the bound on ε.")] = 2_000_000,
-    confidence: Annotated[float, typer.Option(help="Of each bound and interval.")] = 0.999,
-    control: Annotated[float, typer.Option(help="Share of the rows in the control group of the attacks.")] = 0.3,
-    seed: Annotated[int | None, typer.Option(min=0, help="Make the audit repeatable.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write the results, as JSON.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write an HTML report: do not publish it.")] = None,
-    format_: FormatOption = None,
-    force: ForceOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    table: opt.Table,
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            "-e", "--epsilon", parser=opt.number, metavar="NUMBER", help="The claim: privacy budget of a row."
+        ),
+    ],
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            parser=opt.number,
+            metavar="NUMBER",
+            help="The claimed δ [default: 1e-9 if the reference is private, else 0].",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REFERENCE",
+            autocompletion=complete.references,
+            help="private or holdout [default: private, or the table of --public].",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", autocompletion=complete.columns, help="Column of interest of a private reference."
+        ),
+    ] = None,
+    reference_share: opt.ReferenceShare = None,
+    kernel: opt.Kernel = "optimal",
+    schema: opt.Schema = None,
+    type_: opt.Type = None,
+    missing: opt.Missing = None,
+    sep: opt.Separator = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    dates: opt.Dates = None,
+    skip: opt.Skip = None,
+    sheet: opt.Sheet = None,
+    keep: opt.Keep = None,
+    drop: opt.Drop = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            parser=opt.number, metavar="SHARE", help="Share of rows to hold out [default: none if private, else 0.25]."
+        ),
+    ] = None,
+    public: opt.Public = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            autocompletion=complete.columns,
+            help="Audit the promise to a person: the column that says whose a row is.",
+        ),
+    ] = None,
+    rows_per_unit: opt.RowsPerUnit = None,
+    constant: opt.Constant = None,
+    secret: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            autocompletion=complete.columns,
+            help="Column that an attacker wants to know [default: each in turn].",
+        ),
+    ] = None,
+    draws: Annotated[int, typer.Option(metavar="N", help="Rows to draw for the bound on ε.")] = 2_000_000,
+    confidence: Annotated[
+        float, typer.Option(parser=opt.number, metavar="SHARE", help="Of each bound and interval.")
+    ] = 0.999,
+    control: Annotated[
+        float,
+        typer.Option(parser=opt.number, metavar="SHARE", help="Share of the rows in the control group of the attacks."),
+    ] = 0.3,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Make the audit repeatable.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also write the results, as JSON.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write an HTML report: do not publish it.")
+    ] = None,
+    format_: opt.Format = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Audit a release of this table: lower bounds on ε beside the claim, and attacks with a control group.
@@ -65,32 +127,44 @@ def audit(
     Exit code: 0 if nothing refutes the claim, 1 if something does, 2 after an error.
     """
     from dipriv._base.atomic_write import write_text
+    from dipriv._tables.arrow import is_text
     from dipriv._tables.column_types import TypeRules
     from dipriv.auditing.run import audit as run_audit
+    from dipriv.dialect import DETECTED
     from dipriv.sources.files import File
 
-    refuse_same_file(IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
+    checks = Checks()
+    checks(refuse_same_file, IN=table, OUT=output, **{"--report": report, "--public": public, "--schema": schema})
     for path in (output, report):
-        refuse_existing(path, force=force)
+        checks(refuse_existing, path, force=force)
     if report is not None:
         from dipriv.report import check_extras
 
-        check_extras()
-    kinds = load_schema(schema)
-    rows = File.at(table, format_).read(TypeRules.of(kinds or {}, {}))
+        checks(check_extras)
+    declared = checks(opt.load_schema, schema)
+    given = checks(opt.given_dialect, sep, decimal, encoding, missing, dates, skip, sheet) or DETECTED
+    of_schema = None if declared is None else declared.dialect
+    types, dialect = opt.given_types(type_), given.over(of_schema)
+    file = checks(File.at, table, format_, given, of_schema)
+    rows = checks.done(file).read(TypeRules.of(declared or {}, types, dialect))
     options: dict[str, Any] = {
         "delta": delta,
         "reference": reference,
         "kernel": kernel,
-        "schema": kinds,
-        "keep": tuple(keep or ()),
-        "drop": tuple(drop or ()),
+        "schema": declared,
+        "types": {name: of for name, of in types.items() if name not in rows.column_names or is_text(rows[name].type)},
+        "missing": dialect.missing,
+        "keep": opt.given_columns(keep, rows.column_names),
+        "drop": opt.given_columns(drop, rows.column_names),
         "holdout": holdout,
-        "public": None if public is None else File.at(public).read(),
+        "public": None
+        if public is None
+        else File.at(public, otherwise=dialect).read(TypeRules.like(rows.schema, dialect)),
         "target": target,
         "reference_share": reference_share,
         "unit": unit,
         "rows_per_unit": rows_per_unit,
+        "constant": opt.given_columns(constant, rows.column_names),
     }
     with Progress("auditing", unit="%", quiet=quiet) as bar:
 

@@ -7,22 +7,31 @@ from typing import Annotated, Any
 
 import typer
 
+from dipriv.cli import complete
+from dipriv.cli.options import number
 from dipriv.cli.terminal import say
 
 
 def interval(
     released: Annotated[Path, typer.Argument(metavar="OUT", help="A released file, with its data sheet beside it.")],
-    mean: Annotated[list[str] | None, typer.Option("--mean", metavar="COLUMN", help="The mean of a column.")] = None,
+    mean: Annotated[
+        list[str] | None,
+        typer.Option("--mean", metavar="COLUMN", autocompletion=complete.columns, help="The mean of a column."),
+    ] = None,
     share: Annotated[
         list[str] | None, typer.Option("--share", metavar="COLUMN=VALUE", help="The share of rows with a value.")
     ] = None,
     median: Annotated[
-        list[str] | None, typer.Option("--median", metavar="COLUMN", help="The median of a column.")
+        list[str] | None,
+        typer.Option("--median", metavar="COLUMN", autocompletion=complete.columns, help="The median of a column."),
     ] = None,
     slope: Annotated[
         list[str] | None, typer.Option("--slope", metavar="Y~X", help="The slope of one column on another.")
     ] = None,
-    level: Annotated[float, typer.Option("--level", help="How often such intervals hold the true value.")] = 0.95,
+    level: Annotated[
+        float,
+        typer.Option("--level", parser=number, metavar="SHARE", help="How often such intervals hold the true value."),
+    ] = 0.95,
     force: Annotated[bool, typer.Option("--force", help="Also where pairs were not measured: not reliable.")] = False,
 ) -> None:
     """Give intervals that hold the noise, or say which pairs a statistic rests on that were not measured.

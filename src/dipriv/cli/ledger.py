@@ -8,7 +8,9 @@ import typer
 from rich.table import Table
 
 from dipriv._base.decimals import in_full
-from dipriv.cli.terminal import out, plain, say
+from dipriv.cli import complete
+from dipriv.cli.options import number
+from dipriv.cli.terminal import Command, errors_exit_with, out, plain, say
 
 if TYPE_CHECKING:
     from dipriv.ledger import Record
@@ -16,14 +18,22 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Data sets, their budgets and releases.",
     invoke_without_command=True,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 Where = Annotated[
-    str | None, typer.Option("--ledger", envvar="DIPRIV_LEDGER", help="A file or database URL [default: yours].")
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="PLACE",
+        envvar="DIPRIV_LEDGER",
+        help="A file or database URL [default: ledger.db in your own folder for data].",
+    ),
 ]
 
 
 @app.callback()
+@errors_exit_with(1)
 def listing(context: typer.Context, ledger: Where = None) -> None:
     """List the data sets."""
     if context.invoked_subcommand is not None:
@@ -50,9 +60,11 @@ def listing(context: typer.Context, ledger: Where = None) -> None:
         say(f"\nLedger: {opened_ledger.url}")
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
-    context: typer.Context, name: Annotated[str, typer.Argument(help="Name of a data set.")], ledger: Where = None
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.datasets, help="Name of a data set.")],
+    ledger: Where = None,
 ) -> None:
     """Every release of a data set, and the power of an attacker's best test after all of them (Lemma 1)."""
     from dipriv.guarantee.wording import percent, privacy_loss, true_value, unit_name
@@ -85,11 +97,14 @@ def show(
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def create(
     context: typer.Context,
     place: Annotated[
-        str | None, typer.Argument(metavar="[PLACE]", help="A file or database URL [default: yours].")
+        str | None,
+        typer.Argument(
+            metavar="PLACE", help="A file or database URL [default: ledger.db in your own folder for data]."
+        ),
     ] = None,
     ledger: Where = None,
 ) -> None:
@@ -100,12 +115,20 @@ def create(
         say(f"Created {created.url}: for you alone, as it holds secret keys.")
 
 
-@app.command()
+@app.command(cls=Command)
 def budget(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of a data set; a new one is registered.")],
-    epsilon: Annotated[float, typer.Argument(help="Total ε of all its releases.")],
-    delta: Annotated[float | None, typer.Option(help="Total δ of all its releases [default: as it is].")] = None,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", autocompletion=complete.datasets, help="Name of a data set; a new one is registered."
+        ),
+    ],
+    epsilon: Annotated[float, typer.Argument(parser=number, metavar="EPSILON", help="Total ε of all its releases.")],
+    delta: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="DELTA", help="Total δ of all its releases [default: as it is]."),
+    ] = None,
     new: Annotated[bool, typer.Option("--new", help="It is a new name, though similar to a known one.")] = False,
     ledger: Where = None,
 ) -> None:

@@ -6,38 +6,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from dipriv.cli.terminal import (
-    MissingOption,
-    TypeOption,
-    given_types,
-    load_schema,
-    out,
-    plain,
-    refuse_existing,
-    refuse_same_file,
-    say,
-)
+from dipriv.cli import complete
+from dipriv.cli import options as opt
+from dipriv.cli.terminal import plain, refuse_existing, refuse_same_file, say
 
 if TYPE_CHECKING:
+    from dipriv.dialect import Dialect
+    from dipriv.schema import Schema
+    from dipriv.sources.files import File
     from dipriv.utility.verdict import Verdict
-
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-FormatOption = Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")]
 
 
 def inspect(
-    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write a draft schema (TOML) to edit.")] = None,
-    type_: TypeOption = None,
-    missing: MissingOption = None,
-    format_: FormatOption = None,
-    force: ForceOption = False,
+    table: opt.Table,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a draft schema (TOML) to edit.")
+    ] = None,
+    type_: opt.Type = None,
+    missing: opt.Missing = None,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Check this schema, rules included, against the table.")
+    ] = None,
+    sep: opt.Separator = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    dates: opt.Dates = None,
+    skip: opt.Skip = None,
+    sheet: opt.Sheet = None,
+    format_: opt.Format = None,
+    force: opt.Force = False,
 ) -> None:
-    """Show what each column looks like to dipriv, and which facts would be read from the data.
+    """Show what each column looks like to dipriv: range, frequent values, problems, and what to declare. It is private.
 
-    The draft schema is made from the private rows: what it declares is taken as public. Edit it before use.
+    The draft schema declares what the types of columns say, and what columns seem to be; what else was read from the
+    rows is in comments. Edit it.
     """
     from dipriv._base.atomic_write import write_text
     from dipriv.inspection import inspect_file
@@ -45,37 +48,52 @@ def inspect(
 
     refuse_same_file(IN=table, OUT=output)
     refuse_existing(output, force=force)
-    found = inspect_file(File.at(table, format_), given_types(type_), missing or ())
-    shown = Table("column", "type", "taken as", "nulls", "distinct", "warning", "would be read from the data", box=None)
-    for column in found.columns:
-        shown.add_row(
-            plain(column.name),
-            plain(column.storage),
-            ("undecided" if column.undecided else "refused") if column.kind is None else column.kind.name,
-            f"{column.nulls:,}",
-            f"{column.distinct:,}",
-            column.warning or "",
-            ", ".join(column.facts),
-        )
-    out.print(shown)
-    for column in found.columns:
-        if column.undecided:
-            say(f"\nUndecided {column.refused}: say so with --type.")
-    say(f"\n{found.rows:,} rows.")
+    stated = opt.load_schema(schema)
+    given = opt.given_dialect(sep, decimal, encoding, missing, dates, skip, sheet)
+    given = given.over(None if stated is None else stated.dialect)
+    file, types = File.at(table, format_, given), opt.given_types(type_)
+    found = inspect_file(file, types, given)
+    say(found.summary())
+    if stated is not None:
+        _check_schema(file, stated, types, given)
     if output is not None:
         write_text(output, found.schema_toml(), 0o600)
         say(f"Draft schema: {output} (made from the private rows: edit it, and do not publish it as it is).")
 
 
+def _check_schema(file: File, schema: Schema, types: dict[str, Any], given: Dialect) -> None:
+    from dipriv.release.schema_check import check_schema
+    from dipriv.sources.stream import open_file
+
+    broken = check_schema(open_file(file), schema, types=types, dialect=given)
+    say(f"\nThe schema fits the table: {len(schema)} kinds, {len(broken)} rules.")
+    for text, count in broken.items():
+        said = "holds in all rows" if not count else f"{count:,} rows break it (private: do not publish this number)"
+        say(f"  {plain(text)}: {said}")
+
+
 def compare(
-    original: Annotated[str, typer.Argument(help="The private table.")],
-    released: Annotated[str, typer.Argument(help="The released table.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The report.")] = Path("report.html"),
-    target: Annotated[str | None, typer.Option(help="Also run the same regression of this column on both.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
-    type_: TypeOption = None,
-    missing: MissingOption = None,
-    force: ForceOption = False,
+    original: Annotated[str, typer.Argument(metavar="ORIGINAL", help="The private table.")],
+    released: Annotated[str, typer.Argument(metavar="RELEASED", help="The released table.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The report.")] = Path("report.html"),
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            autocompletion=complete.columns,
+            help="Also run the same regression of this column on both.",
+        ),
+    ] = None,
+    schema: opt.Schema = None,
+    type_: opt.Type = None,
+    missing: opt.Missing = None,
+    sep: opt.Separator = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    dates: opt.Dates = None,
+    skip: opt.Skip = None,
+    sheet: opt.Sheet = None,
+    force: opt.Force = False,
 ) -> None:
     """Compare a release with its original: one HTML file, which is private itself.
 
@@ -87,8 +105,11 @@ def compare(
 
     refuse_same_file(ORIGINAL=original, RELEASED=released, OUT=output, **{"--schema": schema})
     refuse_existing(output, force=force)
-    declared = load_schema(schema)
-    tables = read_alike(File.at(original), File.at(released), declared, given_types(type_), missing or ())
+    declared = opt.load_schema(schema)
+    given = opt.given_dialect(sep, decimal, encoding, missing, dates, skip, sheet)
+    of_schema = None if declared is None else declared.dialect
+    source = File.at(original, None, given, of_schema)
+    tables = read_alike(source, File.at(released), declared, opt.given_types(type_), given.over(of_schema))
     sidecar = read_sidecar(released)
     stated: dict[str, Any] = (
         {}
@@ -97,6 +118,9 @@ def compare(
     )
     comparison = summarize(*tables, schema=declared, target=target, **stated)
     comparison.write(output)
+    if comparison.verdict is not None:
+        say(f"As the release says of itself, without the private table:\n{comparison.verdict}\n")
+        say("As the private table shows:")
     say(f"{comparison}\n")
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
 

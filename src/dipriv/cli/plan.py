@@ -4,63 +4,69 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
-from dipriv.cli.privatize import Labels, two_names
-from dipriv.cli.terminal import (
-    MissingOption,
-    Progress,
-    TypeOption,
-    given_types,
-    load_schema,
-    out,
-    plain,
-    refuse_existing,
-    refuse_same_file,
-    say,
-)
+from dipriv.cli import complete
+from dipriv.cli import options as opt
+from dipriv.cli.terminal import Checks, Progress, out, plain, refuse_existing, refuse_same_file, say
 
 if TYPE_CHECKING:
     from dipriv.utility.plan import Forecast
 
 
 def plan(
-    table: Annotated[str, typer.Argument(metavar="IN", help="CSV, TSV, Parquet or Arrow file, or - for a pipe.")],
+    table: opt.Table,
     epsilon: Annotated[
-        list[float] | None, typer.Option("-e", "--epsilon", help="ε to compare (repeatable) [default: 0.5 1 2 4 8].")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="δ beside ε; 0 for pure ε [default: 1e-9].")] = None,
-    target: Annotated[str | None, typer.Option(help="Column of interest: its pairs are measured first.")] = None,
-    reference_share: Annotated[float | None, typer.Option(help="Part of ε for the private reference.")] = None,
-    labels: Annotated[
-        Labels | None,
+        list[float] | None,
         typer.Option(
-            metavar="POLICY",
-            help="For labels that the schema does not list: private (found under δ), declared (refuse) or public.",
+            "-e",
+            "--epsilon",
+            parser=opt.number,
+            metavar="NUMBER",
+            help="ε to compare (repeatable) [default: 0.5 1 2 4 8].",
         ),
     ] = None,
-    pair: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Columns to measure together first (repeatable).")
+    delta: Annotated[
+        float | None,
+        typer.Option(parser=opt.number, metavar="NUMBER", help="δ beside ε; 0 for pure ε [default: 1e-9]."),
     ] = None,
-    kernel: Annotated[str, typer.Option(help="optimal or laplace.")] = "optimal",
-    schema: Annotated[Path | None, typer.Option(help="Public facts about columns, TOML or JSON.")] = None,
-    type_: TypeOption = None,
-    missing: MissingOption = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Column to pass through unprotected (repeatable).")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out (repeatable).")] = None,
-    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out [default: none].")] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Protect persons, not rows: the column that says whose a row is.")
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            autocompletion=complete.columns,
+            help="Column of interest: its pairs are measured first.",
+        ),
     ] = None,
-    rows_per_unit: Annotated[
-        int | None, typer.Option(help="With --unit: how many rows of a person are released at most [default: 10].")
+    reference_share: opt.ReferenceShare = None,
+    labels: opt.Labels = None,
+    pair: opt.Pair = None,
+    kernel: opt.Kernel = "optimal",
+    schema: opt.Schema = None,
+    type_: opt.Type = None,
+    missing: opt.Missing = None,
+    sep: opt.Separator = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    dates: opt.Dates = None,
+    skip: opt.Skip = None,
+    sheet: opt.Sheet = None,
+    keep: opt.Keep = None,
+    drop: opt.Drop = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(parser=opt.number, metavar="SHARE", help="Share of rows to hold out [default: none]."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Also write a page with a picture.")] = None,
-    format_: Annotated[str | None, typer.Option("--format", help="csv, tsv, parquet or arrow, for pipes.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
+    unit: opt.Unit = None,
+    rows_per_unit: opt.RowsPerUnit = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also write a page with a picture.")
+    ] = None,
+    format_: opt.Format = None,
+    force: opt.Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the forecast as JSON.")] = False,
 ) -> None:
     """Say what a release will be good for at several ε, before anything is spent.
@@ -69,28 +75,35 @@ def plan(
     forecast may be published.
     """
     from dipriv._base.atomic_write import write_text
+    from dipriv.dialect import DETECTED
     from dipriv.release.forecast import EPSILONS, plan_source
     from dipriv.sources.files import File
     from dipriv.sources.stream import open_file
 
-    refuse_same_file(IN=table, OUT=output, **{"--schema": schema})
-    refuse_existing(output, force=force)
+    checks = Checks()
+    checks(refuse_same_file, IN=table, OUT=output, **{"--schema": schema})
+    checks(refuse_existing, output, force=force)
+    given = checks(opt.given_dialect, sep, decimal, encoding, missing, dates, skip, sheet) or DETECTED
+    declared = checks(opt.load_schema, schema)
+    file = checks(File.at, table, format_, given, None if declared is None else declared.dialect)
+    source = checks.done(None if file is None else checks(open_file, file))
+    names = source.column_names
     with Progress("reading", unit="rows", quiet=as_json) as bar:
         found = plan_source(
-            open_file(File.at(table, format_)),
+            source,
             epsilon or EPSILONS,
             bar.update,
             delta=delta,
             target=target,
             reference_share=reference_share,
-            labels=None if labels is None else labels.value,
-            pairs=tuple(map(two_names, pair or ())),
+            labels=cast("Any", labels),
+            pairs=opt.given_pairs(pair, names),
             kernel=kernel,
-            schema=load_schema(schema),
-            types=given_types(type_),
-            missing=tuple(missing or ()),
-            keep=tuple(keep or ()),
-            drop=tuple(drop or ()),
+            schema=declared,
+            types=opt.given_types(type_),
+            dialect=given,
+            keep=opt.given_columns(keep, names),
+            drop=opt.given_columns(drop, names),
             holdout=holdout,
             unit=unit,
             rows_per_unit=rows_per_unit,
@@ -114,7 +127,7 @@ def _print(found: Forecast) -> None:
 
     names = [f"ε = {in_full(one.epsilon)}" for one in found.epsilons]
     say(f"Expected error (total variation) of each column's distribution, {found.rows:,} rows:\n")
-    shown = Table("column", *names, box=None)
+    shown = Table(Column("column", overflow="fold"), *names, box=None)
     for name, column in grouped(found):
         shown.add_row(plain(name), *map(error_range, column))
     shown.add_section()

@@ -6,33 +6,33 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand
 
-from dipriv.errors import DiprivError, InputError
+from dipriv.errors import DiprivError, InputError, PrivacyWarning, RuleWarning, UtilityWarning
 
-if TYPE_CHECKING:
-    from dipriv.schema import Schema
+Found = TypeVar("Found")
+INTERRUPTED, TERMINATED, BROKEN_PIPE = (128 + each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE))
+"""Exit codes, as shells have them; else 0, 1 after a refusal or a failure (of an audit 2), 2 for wrong usage."""
 
-TypeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--type",
-        metavar="NAME=TYPE",
-        help="A text column is text, number (whole or decimal), boolean, date, datetime or time (repeatable).",
-    ),
-]
-MissingOption = Annotated[
-    list[str] | None, typer.Option(metavar="MARK", help="Text that marks a missing cell, beside NA, - and such.")
-]
-out = Console(soft_wrap=True, highlight=False, emoji=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Standard error is for nobody then, and goes on; standard output ends the command."""
+        if not self.stderr:
+            raise BrokenPipeError
+
+
+out = _Console(soft_wrap=True, highlight=False, emoji=False)
+err = _Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def plain(text: str) -> str:
@@ -50,13 +50,90 @@ def warn(text: str) -> None:
     err.print(plain(text))
 
 
-def fail(error: DiprivError, code: int = 1) -> NoReturn:
-    """The fault and the remedy on standard error, and the end."""
-    err.print(f"[bold red]Error:[/bold red] {plain(error.fault)}")
-    err.print(plain(error.remedy))
+def fail(*errors: DiprivError, code: int = 1) -> NoReturn:
+    """Faults and remedies in the words of the command line, on standard error, and the end."""
+    for error in errors:
+        err.print(f"[bold red]Error:[/bold red] {plain(error.fault)}")
+        err.print(plain(error.command))
+        _print_notes(error)
+    _end(code)
+
+
+def _print_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", ()):
         err.print(plain(note))
+
+
+def _end(code: int) -> NoReturn:
+    """Exit; what standard output cannot take any more is lost without a word of Python's about it."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+class RefusalsError(Exception):
+    """Several refusals of one command, to be reported together."""
+
+    def __init__(self, errors: list[DiprivError]) -> None:
+        super().__init__(errors)
+        self.errors = errors
+
+
+class Checks:
+    """What can be refused before the table is read is refused together."""
+
+    def __init__(self) -> None:
+        self.refusals: dict[str, DiprivError] = {}
+
+    def __call__(self, check: Callable[..., Found], *arguments: Any, **options: Any) -> Found | None:
+        """What the check returns; None if it refuses."""
+        try:
+            return check(*arguments, **options)
+        except DiprivError as error:
+            self.refusals.setdefault(str(error), error)
+            return None
+
+    def done(self, found: Found | None) -> Found:
+        """What a check found; raises all that was refused, there or elsewhere."""
+        if self.refusals or found is None:
+            raise RefusalsError(list(self.refusals.values()))
+        return found
+
+
+class Command(TyperCommand):
+    """A command whose refusals and failures are a message and an exit code, wherever it ends."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Arguments are shown by their names alone."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it; what it printed must have reached its reader."""
+        with errors_exit_with(1):
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+            return found
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Warnings of dipriv are lines on standard error, each of them once; those about private rows say so."""
+    ours = (PrivacyWarning, UtilityWarning, RuleWarning)
+    with warnings.catch_warnings():
+        for category in ours:
+            warnings.simplefilter("once", category)
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, ours):
+                warn(f"{'Private' if issubclass(category, RuleWarning) else 'Warning'}: {message}")
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 class Terminated(BaseException):
@@ -92,25 +169,31 @@ def errors_exit_with(code: int) -> Iterator[None]:
     """
     try:
         yield
-    except (typer.Exit, typer.Abort):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except (KeyboardInterrupt, Terminated) as error:
         terminated = isinstance(error, Terminated)
         err.print("Terminated." if terminated else "Interrupted.")
-        for note in getattr(error, "__notes__", ()):
-            err.print(plain(note))
-        sys.exit(128 + (signal.SIGTERM if terminated else signal.SIGINT))
+        _print_notes(error)
+        _end(TERMINATED if terminated else INTERRUPTED)
+    except BrokenPipeError as error:
+        _print_notes(error)
+        _end(BROKEN_PIPE)
     except Exception as error:
         if os.environ.get("DIPRIV_DEBUG"):
             traceback.print_exc()
-            sys.exit(code)
+            _end(code)
+        if isinstance(error, RefusalsError):
+            fail(*error.errors, code=code)
         if isinstance(error, DiprivError):
-            fail(error, code)
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
-        shown = DiprivError(f"the command failed: {reason}.", "See where with dipriv --debug ..., in private.")
+            fail(error, code=code)
+        reason, remedy = type(error).__name__, "See where with dipriv --debug ..., in private."
+        if isinstance(error, OSError) and error.errno:
+            reason, remedy = os.strerror(error.errno), "Check what the command reads and writes."
+        shown = DiprivError(f"the command failed: {reason}.", remedy)
         for note in getattr(error, "__notes__", ()):
             shown.add_note(note)
-        fail(shown, code)
+        fail(shown, code=code)
 
 
 def refuse_same_file(**paths: str | Path | None) -> None:
@@ -123,25 +206,6 @@ def refuse_same_file(**paths: str | Path | None) -> None:
         if place in seen:
             raise InputError(f"{seen[place]} and {name} are the same file, {path}.", "Give each its own name.")
         seen[place] = name
-
-
-def given_types(types: list[str] | None) -> dict[str, Any]:
-    """What --type NAME=TYPE says, each time it is given."""
-    pairs = [text.rpartition("=") for text in types or ()]
-    if wrong := [text for text, (name, _, _) in zip(types or (), pairs, strict=True) if not name]:
-        raise typer.BadParameter(f"--type {wrong[0]} has no =; write --type NAME=TYPE, such as --type income=number")
-    return {name: column_type for name, _, column_type in pairs}
-
-
-def load_schema(path: Path | None) -> Schema | None:
-    """The schema in a file, if one is given."""
-    from dipriv.schema import Schema
-
-    if path is None:
-        return None
-    if not path.is_file():
-        raise InputError(f"{path} is not a file.", "Check the path of the schema.")
-    return Schema.load(path)
 
 
 def refuse_existing(path: Path | None, *, force: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._base.invariants import is_increasing, is_vector, require
+from dipriv._base.jit import jit
 from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
+from dipriv.codecs.code_index import CodeIndex
 from dipriv.codecs.levels import check_levels, find_levels
 from dipriv.codecs.ordered_codes import Codes, OrderedCodes
 from dipriv.codecs.protocol import Codec, are_kinds_missing
@@ -53,30 +56,62 @@ class BinnedCodec:
     def states(self) -> int:
         return len(self.missing) + len(self.starts)
 
+    @cached_property
+    def _index(self) -> CodeIndex:
+        return self.line.index(self.starts)
+
     def encode(self, cells: ColumnValues, draws: Draws) -> FloatArray:
         codes = self.line.to_codes(cells.values)
-        found = np.searchsorted(self.starts, codes, side="right") - 1
-        bins = np.maximum(found, 0)
-        steps = (codes.astype(np.uint64) - self.starts[bins].astype(np.uint64)).astype(np.float64)
         inside = 1.0 - draws.uniforms()
-        place = np.clip((steps + inside) / self.sizes[bins].astype(np.float64), 2.0**-32, 1.0)
-        v = len(self.missing) + np.where(found < 0, 0.0, bins + place)
+        v = np.empty(len(codes))
+        place_in_bins(codes, self._index.up_to(codes), inside, self.starts, self.sizes, len(self.missing), v)
         return _put_missing(v, inside, cells, self.missing, inside * self.states)[:, np.newaxis]
 
     def to_states(self, cells: ColumnValues) -> NDArray[np.int64]:
         """The state of each cell; a code between two bins has that of the lower one, a missing cell at worst 0."""
-        found = np.searchsorted(self.starts, self.line.to_codes(cells.values), side="right") - 1
-        states = np.maximum(found, 0) + len(self.missing)
+        states = np.maximum(self._index.up_to(self.line.to_codes(cells.values)) - 1, 0) + len(self.missing)
         return _put_missing(states, 0, cells, self.missing, 0)
 
     def decode(self, v: FloatArray) -> ColumnValues:
-        state = np.clip(np.ceil(v[:, 0]) - 1, 0, self.states - 1).astype(np.int64)
-        bins = np.maximum(state - len(self.missing), 0)
-        sizes = self.sizes[bins]
-        place = np.clip((v[:, 0] - state) * sizes.astype(np.float64), 0.0, 2.0**63)
-        steps = np.minimum(np.maximum(np.ceil(place), 1.0).astype(np.uint64) - np.uint64(1), sizes - np.uint64(1))
-        values = self.line.to_values((self.starts[bins].astype(np.uint64) + steps).astype(np.int64))
-        return _labelled(values, state, self.missing)
+        codes, states = np.empty(len(v), dtype=np.int64), np.empty(len(v), dtype=np.int64)
+        codes_in_bins(v[:, 0], self.starts, self.sizes, len(self.missing), codes, states)
+        return _labelled(self.line.to_values(codes), states, self.missing)
+
+
+@jit
+def place_in_bins(
+    codes: Codes,
+    found: Codes,
+    inside: FloatArray,
+    starts: Codes,
+    sizes: NDArray[np.uint64],
+    missing: int,
+    v: FloatArray,
+) -> None:
+    """Where each code is spread to; `found` counts the bins that start at it or below."""
+    for i in range(len(codes)):
+        if found[i] == 0:
+            v[i] = missing
+            continue
+        k = found[i] - 1
+        steps = np.float64(np.uint64(codes[i]) - np.uint64(starts[k]))  # modulo 2^64
+        place = min(max((steps + inside[i]) / np.float64(sizes[k]), 2.0**-32), 1.0)
+        v[i] = missing + (k + place)
+
+
+@jit
+def codes_in_bins(
+    v: FloatArray, starts: Codes, sizes: NDArray[np.uint64], missing: int, codes: Codes, states: Codes
+) -> None:
+    """The inverse: the code at each place, and its state."""
+    most = np.float64(missing + len(starts) - 1)
+    for i in range(len(v)):
+        state = 0 if np.isnan(v[i]) else np.int64(min(max(np.ceil(v[i]) - 1.0, 0.0), most))
+        k = max(state - missing, 0)
+        place = min(max((v[i] - state) * np.float64(sizes[k]), 0.0), 2.0**63)
+        step = min(np.uint64(max(np.ceil(place), 1.0)) - np.uint64(1), sizes[k] - np.uint64(1))
+        codes[i] = np.int64(np.uint64(starts[k]) + step)
+        states[i] = state
 
 
 @serializable(Codec, former_name="RanksCodec")

@@ -36,6 +36,19 @@ MAX_SHARE = 0.05
 """The largest share of one value in a column that is declared continuous."""
 
 
+def kind_of_type(storage: Storage) -> Kind | None:
+    """What the type of a column alone says; nothing of real numbers, which may have any step, atoms or neither.
+
+    >>> kind_of_type(Storage("integer", np.dtype(np.int64), "int64"))
+    Discrete(step=1)
+    """
+    if storage.family in ("label", "boolean"):
+        return Categorical()
+    if storage.family == "temporal":
+        return Datetime("day" if ticks_in("day", storage.tick_ns) == 1 else None)
+    return Discrete(step=1) if storage.family == "integer" else None
+
+
 def infer_kind(storage: Storage, cells: ColumnValues) -> Kind:
     """The kind of an undeclared column, judged by its type and by these (reference) rows.
 
@@ -50,7 +63,7 @@ def infer_kind(storage: Storage, cells: ColumnValues) -> Kind:
         return Datetime() if levels is not None else Datetime(coarsest_resolution(z, storage.tick_ns))
     if levels is not None:
         return Discrete(levels=tuple(levels.tolist()))
-    step = _common_step(z)
+    step = common_step(z)
     if step is not None:
         return Discrete(step=step)
     atoms = _atoms(z)
@@ -91,7 +104,7 @@ def gather_levels(z: NDArray[Any], levels: NDArray[Any], count: int) -> int:
     return count
 
 
-def _common_step(z: NDArray[Any]) -> int | float | None:
+def common_step(z: NDArray[Any]) -> int | float | None:
     """The largest step that all values are multiples of: of whole numbers, or of numbers with up to four decimals."""
     if z.dtype.kind in "iu":
         return max(1, min(int(np.gcd.reduce(z)), 2**53 - 1)) if z.min() > np.iinfo(z.dtype).min else 1
@@ -129,6 +142,8 @@ def fit_codec(name: str, kind: Kind, storage: Storage, levels: int | None, refer
 
 def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, reference: ColumnValues | None) -> Codec:
     z = None if reference is None else reference.present
+    if isinstance(kind, Discrete) and z is not None:
+        _check_within(name, z, *_ends(kind))
     if isinstance(kind, Categorical) or (isinstance(kind, Discrete) and kind.step is None):
         support = _levels(name, kind, storage, levels, reference)
         # a level between the boxes of two reference rows would be released although no reference row has it
@@ -149,19 +164,26 @@ def _fit_present(name: str, kind: Kind, storage: Storage, levels: int | None, re
     return _fit_real(name, kind, storage, z)
 
 
-def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArray | None) -> RealCodec:
-    low = -np.inf if kind.lower is None else float(kind.lower)
-    high = np.inf if kind.upper is None else float(kind.upper)
-    atoms = np.array(kind.atoms or (), dtype=np.float64) if isinstance(kind, Mixed) else np.empty(0)
-    if z is None:
-        unit = kind.unit if isinstance(kind, Mixed) else None
-        return RealCodec(AtomsLine.around(atoms, unit or 1.0), storage.dtype, low, high)
-    z = z.astype(np.float64)
+def _ends(kind: Continuous | Mixed | Discrete) -> tuple[float, float]:
+    return -np.inf if kind.lower is None else float(kind.lower), np.inf if kind.upper is None else float(kind.upper)
+
+
+def _check_within(name: str, z: NDArray[Any], low: float, high: float) -> None:
     if z.min() < low or z.max() > high:
         raise SchemaError(
             f"column {name!r}: reference rows lie outside the declared bounds [{low:g}, {high:g}].",
             "Widen the bounds, or correct the rows.",
         )
+
+
+def _fit_real(name: str, kind: Continuous | Mixed, storage: Storage, z: FloatArray | None) -> RealCodec:
+    low, high = _ends(kind)
+    atoms = np.array(kind.atoms or (), dtype=np.float64) if isinstance(kind, Mixed) else np.empty(0)
+    if z is None:
+        unit = kind.unit if isinstance(kind, Mixed) else None
+        return RealCodec(AtomsLine.around(atoms, unit or 1.0), storage.dtype, low, high)
+    z = z.astype(np.float64)
+    _check_within(name, z, low, high)
     if isinstance(kind, Mixed) and kind.atoms is None:
         values, counts = np.unique(z, return_counts=True)
         atoms = values[counts >= max(2.0, ATOM_SHARE * len(z))]

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import cast
 from dipriv._base.invariants import require
+from dipriv._base.jit import jit
 from dipriv._base.registry import serializable
+from dipriv.codecs.code_index import CodeIndex
 from dipriv.codecs.levels import is_step, nearest_index
 
 Codes = NDArray[np.int64]
@@ -49,6 +51,10 @@ class OrderedCodes(Protocol):
 
     @property
     def octaves(self) -> Octaves: ...
+
+    def index(self, codes: Codes) -> CodeIndex:
+        """Finds codes among these sorted ones."""
+        ...
 
     def to_codes(self, values: NDArray[Any]) -> Codes:
         """The code of each value, clipped to the line: total, so that no value raises an error."""
@@ -131,12 +137,15 @@ class FloatBitCodes:
             np.concatenate([exponents[::-1], low, [0], low, exponents]).astype(np.float64),
         ).within(self.first, self.last)
 
+    def index(self, codes: Codes) -> CodeIndex:
+        return CodeIndex.over(codes, int(np.finfo(self.dtype).nmant))
+
     def to_codes(self, values: NDArray[Any]) -> Codes:
         kind = np.int64 if self.dtype.itemsize == 8 else np.int32
-        bits = (cast(values, self.dtype) + self.dtype.type(0)).view(kind).astype(np.int64)  # -0.0 becomes 0.0
-        codes = np.where(bits >= 0, bits, -(bits & np.int64(np.iinfo(kind).max)))
-        clipped: Codes = np.clip(codes, self.first, self.last)
-        return clipped
+        codes = np.empty(len(values), dtype=np.int64)
+        bits = np.ascontiguousarray(cast(values, self.dtype)).view(kind)
+        order_bits(bits, int(np.iinfo(kind).max), self.first, self.last, codes)
+        return codes
 
     def to_values(self, codes: Codes) -> NDArray[Any]:
         kind = np.dtype(np.int64 if self.dtype.itemsize == 8 else np.int32)
@@ -208,7 +217,14 @@ class GridCodes:
             np.array([exponents[place] for place in there], dtype=np.float64),
         ).within(self.first, self.last)
 
+    def index(self, codes: Codes) -> CodeIndex:
+        return CodeIndex.over(codes, 0)
+
     def to_codes(self, values: NDArray[Any]) -> Codes:
+        if values.dtype.kind == "f" and not self.origin:
+            steps = np.empty(len(values), dtype=np.int64)
+            nearest_steps(values, float(self.whole), float(self.per_unit), self.first, self.last, steps)
+            return steps
         n = self._nearest(values)
         if self.origin:
             codes = (n.astype(np.uint64) - np.uint64(self.origin)).astype(np.int64)
@@ -220,10 +236,8 @@ class GridCodes:
     def _nearest(self, values: NDArray[Any]) -> NDArray[Any]:
         """The nearest whole number of steps, as integers."""
         if values.dtype.kind == "f":
-            near = np.rint(_multiples(values, self.whole, self.per_unit))
-            if self.origin:
-                return np.clip(near, 0.0, np.nextafter(2.0**64, 0.0)).astype(np.uint64)
-            return np.clip(near, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
+            index, between = nearest_index(values.astype(np.float64), self.whole, self.per_unit)
+            return np.clip(np.rint(index + between), 0.0, np.nextafter(2.0**64, 0.0)).astype(np.uint64)
         if self.whole == 1:
             return values
         n, rest = np.divmod(values, values.dtype.type(self.whole))
@@ -238,7 +252,25 @@ class GridCodes:
         return cast(codes * np.int64(self.whole), self.dtype)
 
 
-def _multiples(values: NDArray[Any], whole: int, per_unit: int) -> FloatArray:
-    """Each value in steps; exact where it is one."""
-    index, between = nearest_index(values.astype(np.float64), whole, per_unit)
-    return index + between
+@jit
+def order_bits(bits: NDArray[Any], magnitude: int, first: int, last: int, codes: Codes) -> None:
+    """Bit patterns of floating-point numbers as codes: those below zero turned around, -0.0 as 0.0."""
+    for i in range(len(bits)):
+        code: int = np.int64(bits[i])  # type: ignore[assignment]
+        if code < 0:
+            code = -(code & magnitude)
+        codes[i] = min(max(code, first), last)
+
+
+@jit
+def nearest_steps(values: NDArray[Any], whole: float, per_unit: float, first: int, last: int, codes: Codes) -> None:
+    """The nearest whole number of steps of each value, clipped: as `nearest_index`, rounded, in one loop."""
+    largest = np.float64(9223372036854774784.0)  # below 2^63
+    for i in range(len(values)):
+        exact = min(max(np.float64(values[i]), -1e290), 1e290) * per_unit / whole
+        index = np.rint(exact)
+        if abs(exact - index) > 1e-9 * max(1.0, abs(exact)):
+            below = np.floor(exact)
+            index = np.rint(below + (exact - below))
+        code = first if np.isnan(index) else np.int64(min(max(index, -9223372036854775808.0), largest))
+        codes[i] = min(max(code, first), last)

@@ -127,9 +127,14 @@ class AssumptionKind(StrEnum):
     UNDECLARED_FACTS_READ = "undeclared-facts-read"
     SHAPE_PUBLIC = "shape-public"
     SCHEMA_PUBLIC = "schema-public"
+    RULES_PUBLIC = "rules-public"
+    DRAFT_PUBLIC = "draft-public"
     CATEGORIES_PUBLIC = "categories-public"
+    CODES_PUBLIC = "codes-public"
     SPLIT_COLUMN_PUBLIC = "split-column-public"
     UNIT_SIZES_PUBLIC = "unit-sizes-public"
+    UNIT_RENUMBERED = "unit-renumbered"
+    UNIT_CONSTANTS = "unit-constants"
     GROUP_COLUMN_PUBLIC = "group-column-public"
     ONE_ROW_PER_PERSON = "one-row-per-person"
     FILE_TYPES_PUBLIC = "file-types-public"
@@ -145,8 +150,13 @@ NAMED_ASSUMPTIONS = frozenset(
     {
         AssumptionKind.LABELS_PUBLIC,
         AssumptionKind.SCHEMA_PUBLIC,
+        AssumptionKind.RULES_PUBLIC,
+        AssumptionKind.DRAFT_PUBLIC,
+        AssumptionKind.CODES_PUBLIC,
         AssumptionKind.SPLIT_COLUMN_PUBLIC,
         AssumptionKind.UNIT_SIZES_PUBLIC,
+        AssumptionKind.UNIT_RENUMBERED,
+        AssumptionKind.UNIT_CONSTANTS,
         AssumptionKind.GROUP_COLUMN_PUBLIC,
         AssumptionKind.PARAMETER_PUBLIC,
         AssumptionKind.PARAMETER_READ_FROM_ROWS,

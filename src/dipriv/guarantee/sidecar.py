@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,44 @@ SIDECAR_SUFFIX = ".dipriv.json"
 SHEET_SUFFIX, PAGE_SUFFIX = ".sheet.json", ".sheet.html"
 """So do data sheets, and their pages to read."""
 ENDINGS = (SIDECAR_SUFFIX, SHEET_SUFFIX, PAGE_SUFFIX)
-FORMAT = 3
+FORMAT = 4
 """Of the JSON. Format 1, which had no number, called rows that contribution bounding dropped "cut"; format 2 had no
-verdict."""
+verdict; format 3 neither a schema nor where the release comes from."""
 MAX_SIDECAR = 1 << 24
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How and when a release was made, for those who want to repeat it on other rows.
+
+    Parameters
+    ----------
+    command : the command line, without paths, seed and ledger; None for a release from Python.
+    date : of the release, in UTC.
+    versions : of Python and of the packages that compute.
+    """
+
+    command: str | None
+    date: str
+    versions: Mapping[str, str]
+
+    @classmethod
+    def now(cls, command: str | None = None) -> Provenance:
+        """Of a release that is made now, with what is installed here."""
+        versions = {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "pyarrow")}
+        return cls(command, datetime.now(UTC).date().isoformat(), versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"command": self.command, "date": self.date, "versions": dict(self.versions)}
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Provenance:
+        """What `to_dict` wrote."""
+        content = _mapping(plain)
+        command = content.get("command")
+        versions = {name: _text(of) for name, of in _mapping(content.get("versions")).items()}
+        return cls(None if command is None else _text(command), _text(content.get("date")), versions)
 
 
 @dataclass(frozen=True)
@@ -39,7 +76,12 @@ class Sidecar:
     dataset : the name of the data set in the ledger.
     formulas : how many released texts of each column a spreadsheet would take for formulas.
     formulas_escaped : whether these have an apostrophe before them.
+    rules : the rules between columns that hold in every released row.
     version : of the dipriv that made the release.
+    schema : what the columns were taken as, as far as the release publishes it, as `dipriv.Schema.to_dict` has it; None
+        in older files, and in data sheets, which have it themselves.
+    declared : the columns whose kinds were declared.
+    provenance : how and when it was made; None in older files.
     """
 
     guarantee: Guarantee
@@ -52,11 +94,21 @@ class Sidecar:
     dataset: str | None = None
     formulas: Mapping[str, int] = field(default_factory=dict)
     formulas_escaped: bool = False
+    rules: tuple[str, ...] = ()
     version: str = __version__
+    schema: Mapping[str, Any] | None = None
+    declared: tuple[str, ...] = ()
+    provenance: Provenance | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `statement` has the guarantee in words, for readers."""
-        found = {"formulas": {"texts": dict(self.formulas), "escaped": self.formulas_escaped}} if self.formulas else {}
+        found: dict[str, Any] = {}
+        if self.formulas:
+            found["formulas"] = {"texts": dict(self.formulas), "escaped": self.formulas_escaped}
+        if self.rules:
+            found["rules"] = list(self.rules)
+        if self.schema is not None:
+            found |= {"schema": dict(self.schema), "declared": list(self.declared)}
         return found | {
             "format": FORMAT,
             "dipriv": self.version,
@@ -67,13 +119,14 @@ class Sidecar:
             "fidelity": {name: None if math.isnan(kept) else kept for name, kept in self.fidelity.items()},
             "verdict": None if self.verdict is None else dict(self.verdict),
             "dataset": self.dataset,
+            "provenance": None if self.provenance is None else self.provenance.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, plain: Any) -> Sidecar:
         """What `to_dict` wrote, in this format or an older one. Fidelities that are no correlations are left out.
 
-        The verdict is not looked into: `dipriv.Verdict.from_dict` checks it.
+        Verdict and schema are not looked into: `dipriv.Verdict.from_dict` and `dipriv.Schema.from_dict` check them.
 
         Raises
         ------
@@ -89,6 +142,7 @@ class Sidecar:
         if type(escaped) is not bool:
             raise _not_ours("does not say whether formulas are escaped")
         dataset, verdict = content.get("dataset"), content.get("verdict")
+        schema, provenance = content.get("schema"), content.get("provenance")
         return cls(
             guarantee=Guarantee.from_dict(content.get("guarantee", {})),
             rows_read=_count(rows.get("read")),
@@ -100,7 +154,11 @@ class Sidecar:
             dataset=None if dataset is None else _text(dataset),
             formulas={name: _count(texts) for name, texts in _mapping(formulas.get("texts", {})).items()},
             formulas_escaped=escaped,
+            rules=tuple(map(_text, _list(content.get("rules", [])))),
             version=_text(content.get("dipriv")),
+            schema=None if schema is None else _mapping(schema),
+            declared=tuple(map(_text, _list(content.get("declared", [])))),
+            provenance=None if provenance is None else Provenance.from_dict(provenance),
         )
 
 
@@ -126,6 +184,12 @@ def read_sidecar(released: str | Path) -> Sidecar | None:
 def _mapping(plain: Any) -> Mapping[str, Any]:
     if not isinstance(plain, Mapping) or not all(isinstance(name, str) for name in plain):
         raise _not_ours("has something else where a JSON object belongs")
+    return plain
+
+
+def _list(plain: Any) -> list[Any]:
+    if not isinstance(plain, list):
+        raise _not_ours("has something else where a JSON array belongs")
     return plain
 
 

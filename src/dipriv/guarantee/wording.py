@@ -300,11 +300,29 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "column names and types, the number and order of the rows, and any index are public"
     ),
     AssumptionKind.SCHEMA_PUBLIC: _about("what the schema declares is public, for NAMES"),
+    AssumptionKind.RULES_PUBLIC: _about(
+        "the rules that the schema states about NAMES are public; columns that follow from others are computed from "
+        "the released ones"
+    ),
+    AssumptionKind.DRAFT_PUBLIC: _about(
+        "the levels, atoms, bounds, steps or resolutions of NAMES, in a schema drafted from the private rows, are "
+        "public"
+    ),
     AssumptionKind.CATEGORIES_PUBLIC: _always("the categories listed in the types of columns are public"),
+    AssumptionKind.CODES_PUBLIC: _about(
+        "where labels are written with their codes (Stata, SPSS), which code a label of NAMES has is public"
+    ),
     AssumptionKind.SPLIT_COLUMN_PUBLIC: _about("column NAMES, which decides which rows are held out, is public"),
     AssumptionKind.UNIT_SIZES_PUBLIC: _about(
         "it is public which rows have the same value of NAMES; all rows of a person have the same value there, and "
         "which of them are released is random"
+    ),
+    AssumptionKind.UNIT_RENUMBERED: _about(
+        "the release shows which rows belong to one person: NAMES has new keys, 1, 2, 3, ... in the order of the rows, "
+        "and none of its own values"
+    ),
+    AssumptionKind.UNIT_CONSTANTS: _about(
+        "a person's rows have the same released values of NAMES: those of the first released row"
     ),
     AssumptionKind.GROUP_COLUMN_PUBLIC: _about(
         "column NAMES, which decides whose reference a row uses, is public; rows are protected one by one, several "
@@ -314,8 +332,9 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "each person has one row: several rows of one person are protected one by one, not together"
     ),
     AssumptionKind.FILE_TYPES_PUBLIC: _always(
-        "the types of columns that the table does not state, which were settled from all rows so that no single row "
-        "changes them, are public"
+        "what the table does not state about its columns, and was settled from all rows so that no single row changes "
+        "it, is public: types, how numbers and dates are written, whether values are labels or codes, which keys of "
+        "JSON lines are columns"
     ),
     AssumptionKind.TRANSFORMED_ONCE: lambda one: (
         f"a row is transformed once: each further time adds ε = {in_short(one.epsilon or 0.0)}"
@@ -336,9 +355,10 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
     ),
 }
 _TYPES_BY_PERSONS = (
-    "the types of columns that the table does not state are public: they were settled from all rows of all persons, "
-    "and nothing is claimed about what they disclose; declare exact types (such as whole, decimal or text) to leave "
-    "this out"
+    "what the table does not state about its columns is public: types, how numbers and dates are written, whether "
+    "values are labels or codes, which keys of JSON lines are columns; it was settled from all rows of all persons, "
+    "and nothing is claimed about what it discloses; declare exact types (such as whole, decimal or text) to leave out "
+    "types"
 )
 
 

@@ -2,7 +2,7 @@
 
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv.kernels.laplace import Laplace
-from dipriv.kernels.optimal import Optimal, OptimalColumns, OptimalJoint
+from dipriv.kernels.optimal import Optimal, OptimalCap, OptimalColumns, OptimalJoint
 from dipriv.kernels.protocol import ExactRatio, Kernel, KernelSpec, by_name, kernel_spec
 from dipriv.kernels.transition import Transition
 
@@ -12,6 +12,7 @@ __all__ = [
     "KernelSpec",
     "Laplace",
     "Optimal",
+    "OptimalCap",
     "OptimalColumns",
     "OptimalJoint",
     "Transition",

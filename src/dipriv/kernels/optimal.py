@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dipriv._base.coordinates import Partition, UniformCoordinate
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
+from dipriv._base.near_names import did_you_mean
 from dipriv.errors import InputError
+from dipriv.kernels._cap.kernel import MAX_COLUMNS, CapKernel
 from dipriv.kernels._joint.kernel import JointKernel, integer_weights
 from dipriv.kernels._per_column.kernel import ColumnsKernel
 from dipriv.kernels.laplace import Laplace
@@ -30,6 +33,8 @@ MAX_WEIGHT = Fraction(10) ** 200
 """Larger weights are scaled down to it, so that their sums are finite."""
 FINE_BINS = 256
 """The bins by which expected fidelities are computed."""
+FINE = equal_parts(FINE_BINS)
+"""The ranks of a number."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,10 @@ class OptimalColumns:
         shares_of(self.weights, names, "weight")
         for name in self.costs:
             if name not in names:
-                raise InputError(f"a cost is given for {name!r}, which is not a column.", "Remove or rename it.")
+                raise InputError(
+                    f"a cost is given for {name!r}, which is not a column{did_you_mean(name, names)}.",
+                    "Remove or rename it.",
+                )
         for margin in margins:
             if margin.name in self.costs:
                 _with_cost(margin, self.costs[margin.name])
@@ -136,10 +144,50 @@ def _joint(epsilon: float, weights: tuple[int, ...]) -> JointKernel:
     return JointKernel.best(epsilon, np.array(weights, dtype=np.int64))
 
 
+@dataclass(frozen=True)
+class OptimalCap:
+    """The best noise for all columns together where all matter alike: directions near a row's own are more likely.
+
+    It keeps about a quarter more of many columns of numbers than `OptimalJoint`.
+
+    Raises
+    ------
+    InputError : there are more columns than it can draw together.
+
+    Examples
+    --------
+    >>> OptimalCap().build(1.0, ["age", "income"]).epsilon
+    1.0
+    """
+
+    def check(self, epsilon: float, margins: Sequence[UniformCoordinate]) -> None:
+        if len(margins) > MAX_COLUMNS:
+            raise InputError(
+                f"{len(margins)} columns are more than {MAX_COLUMNS}, which are drawn together at most.",
+                "Use OptimalJoint().",
+                command="Use --kernel optimal.",
+            )
+
+    def build(
+        self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None
+    ) -> CapKernel:
+        known = tuple(UniformCoordinate(name) for name in names) if margins is None else tuple(margins)
+        self.check(epsilon, known)
+        return _cap(epsilon, tuple(int(margin.matters) for margin in known))
+
+    def describe(self) -> str:
+        return "optimal (all columns together, by direction)"
+
+
+@lru_cache(maxsize=16)
+def _cap(epsilon: float, takes_part: tuple[int, ...]) -> CapKernel:
+    return CapKernel.best(epsilon, np.array(takes_part, dtype=np.int64))
+
+
 @kernel_spec("optimal")
 @dataclass(frozen=True)
 class Optimal:
-    """The noise that keeps most: the best for each column, the best for all columns together, or the paper's.
+    """The noise that keeps most: the best for each column, one of two for all columns together, or the paper's.
 
     It has the greatest expected fidelity, weighted over columns, which follows from the reference and ε: it does not
     depend on released rows.
@@ -149,6 +197,8 @@ class Optimal:
     weights : {column: how much it matters}; columns that are not named have weight 1.
     costs : {column: matrix of the cost of releasing level j for level i}, in the order of the schema's levels, for a
         column that is released by itself. By default the squared difference for numbers, and 1 for any wrong category.
+    directions : whether `OptimalCap` may be chosen. It is not where columns of several rows are released together, as
+        with `constant`: the columns of its output depend on each other given a row.
 
     Raises
     ------
@@ -162,6 +212,7 @@ class Optimal:
 
     weights: Mapping[str, float] = field(default_factory=dict)
     costs: Mapping[str, Any] = field(default_factory=dict)
+    directions: bool = True
 
     def __post_init__(self) -> None:
         OptimalColumns(self.weights, self.costs)
@@ -173,13 +224,17 @@ class Optimal:
         columns = OptimalColumns(self.weights, self.costs)
         request = columns._request(epsilon, names, margins)
         rated: list[tuple[float, Kernel]] = []
-        if sum(share > 0 for share in request.shares) > 1:
+        shares = [share for share in request.shares if share]
+        if len(shares) > 1:
             rated.append(request.rated(OptimalJoint(self.weights).build(epsilon, names, request.margins)))
-        if not rated or request.most_by_columns(epsilon) > rated[0][0]:
+        alike = len(shares) > 1 and min(shares) == max(shares) and len(names) <= MAX_COLUMNS
+        if alike and self.directions:
+            rated.append(request.rated(OptimalCap().build(epsilon, names, request.margins)))
+        if not rated or request.most_by_columns(epsilon) > max(rated, key=_by_fidelity)[0]:
             rated.append(request.rated(columns.build(epsilon, names, request.margins)))
             with suppress(InputError):  # the paper's, unless the budget is too small for its lattice
                 rated.append(request.rated(Laplace(self.weights).build(epsilon, names)))
-        return max(rated, key=lambda one: one[0])[1]
+        return max(rated, key=_by_fidelity)[1]
 
     def describe(self) -> str:
         return "optimal" + _own(self.weights, self.costs)
@@ -209,19 +264,19 @@ class KernelRequest:
 
     def rated(self, kernel: Kernel) -> tuple[float, Kernel]:
         """A kernel and its expected fidelity: the mean over columns, weighted by their shares."""
-        expected, of_ranks = 0.0, dict[Fraction, float]()  # numbers with the same share fare alike
+        expected, of_ranks = 0.0, dict[Fraction, FloatArray]()  # numbers with the same share fare alike
         for column, (margin, share) in enumerate(zip(self.margins, self.shares, strict=True)):
             if not share:
                 continue
-            is_rank = margin.probabilities is None
-            if is_rank and share in of_ranks:
-                found = of_ranks[share]
-            else:
+            if margin.probabilities is not None:
                 part = self.partition(margin, FINE_BINS, FINE_BINS)
-                found = part.fidelity(kernel.joint_probabilities(column, part.cuts))
-            if is_rank:
-                of_ranks[share] = found
-            expected += float(share) * found
+                expected += float(share) * part.fidelity(kernel.joint_probabilities(column, part.cuts))
+                continue
+            if share not in of_ranks:
+                of_ranks[share] = kernel.joint_probabilities(column, FINE.cuts)
+            parts = [FINE] if margin.in_rows is None else margin.partitions_in_rows(MAX_BINS)
+            kept = [part.fidelity(_on_cuts(of_ranks[share], part.cuts)) for part in parts]
+            expected += float(share) * sum(kept) / len(kept)
         return expected, kernel
 
     def most_by_columns(self, epsilon: float) -> float:
@@ -229,6 +284,20 @@ class KernelRequest:
         if self.costs:
             return math.inf
         return sum(float(share) * math.tanh(epsilon * float(share) / 2) for share in self.shares)
+
+
+def _on_cuts(joint: FloatArray, cuts: FloatArray) -> FloatArray:
+    """Joint probabilities of other bins, from those of equal ones, inside of which both ranks are uniform."""
+    cumulative = np.pad(joint.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    low = np.minimum((cuts * len(joint)).astype(np.int64), len(joint) - 1)
+    place = (cuts * len(joint) - low)[:, np.newaxis]
+    for _ in range(2):
+        cumulative = (cumulative[low] * (1 - place) + cumulative[low + 1] * place).T
+    return np.diff(np.diff(cumulative, axis=0), axis=1)
+
+
+def _by_fidelity(rated: tuple[float, Kernel]) -> float:
+    return rated[0]
 
 
 def _own(weights: Mapping[str, float], costs: Mapping[str, Any] | None = None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from numbers import Real
 
+from dipriv._base.near_names import did_you_mean
 from dipriv.errors import InputError
 
 
@@ -27,7 +28,10 @@ def check_shares(given: object, what: str) -> None:
 def shares_of(given: Mapping[str, float], names: Sequence[str], what: str) -> list[Fraction]:
     """One for each column of U; a column that takes several divides its own among them."""
     if unknown := [name for name in given if name not in names]:
-        raise InputError(f"a {what} is given for {unknown[0]!r}, which is not a column.", "Remove or rename it.")
+        raise InputError(
+            f"a {what} is given for {unknown[0]!r}, which is not a column{did_you_mean(unknown[0], names)}.",
+            "Remove or rename it.",
+        )
     return [Fraction(float(given.get(name, 1))) / names.count(name) for name in names]
 
 

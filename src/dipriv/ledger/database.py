@@ -7,7 +7,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -119,6 +119,15 @@ def _prepared(where: Path | URL, url: str | Path | None, *, create: bool, must_b
     return database
 
 
+def names_in_file(url: str | Path | None) -> list[str]:
+    """The names of the data sets of a ledger in a file, which is left as it is; none of one in a database."""
+    where = _locate(url)
+    if not isinstance(where, Path):
+        return []
+    with closing(sqlite3.connect(f"{where.as_uri()}?mode=ro", uri=True, timeout=0.5)) as link:
+        return [name for (name,) in link.execute("SELECT name FROM dipriv_datasets ORDER BY name")]
+
+
 def _option(where: Path | URL, url: str | Path | None) -> str:
     if url is None or str(url) == os.environ.get(VARIABLE):
         return ""
@@ -129,8 +138,9 @@ def _no_ledger(place: str, url: str | Path | None) -> LedgerError:
     named = f" (from the variable {VARIABLE})" if url is None or str(url) == os.environ.get(VARIABLE) else ""
     return LedgerError(
         f"there is no ledger at {place}{named}.",
-        "Correct the place, or create a ledger there, which starts with nothing spent: dipriv ledger create PLACE "
-        "(Ledger.create).",
+        "Correct the place, or create a ledger there, which starts with nothing spent: Ledger.create(place).",
+        command="Correct the place, or create a ledger there, which starts with nothing spent: dipriv ledger create "
+        "PLACE.",
     )
 
 
@@ -244,7 +254,8 @@ def _make_file(path: Path, place: str) -> None:
     except OSError as error:
         raise LedgerError(
             f"the ledger {place} cannot be created: {error.strerror or 'the system refuses'}.",
-            "Choose a folder that you may write to, with --ledger or in the variable " + VARIABLE + ".",
+            f"Choose a folder that you may write to, with ledger=... or in the variable {VARIABLE}.",
+            command=f"Choose a folder that you may write to, with --ledger or in the variable {VARIABLE}.",
         ) from None
 
 

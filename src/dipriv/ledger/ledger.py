@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from dipriv.errors import InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, check_epsilon
 from dipriv.ledger import queries
 from dipriv.ledger.database import Database, create_database, open_database
+from dipriv.ledger.recognition import add_content
 from dipriv.ledger.request import DatasetState, ReleaseRequest
 from dipriv.ledger.tables import CONTENTS, DATASETS, LEDGER, RELEASES, now
 from dipriv.ledger.values import (
@@ -110,34 +111,43 @@ class Ledger:
             return bytes(connection.execute(select(LEDGER.c.fingerprint_key)).scalar_one())
 
     def preview(
-        self, *, name: str | None, table: TableFingerprint, suggestion: str | None, is_new: bool = False
+        self,
+        *,
+        names: Sequence[str],
+        table: TableFingerprint,
+        suggestion: str | None,
+        is_new: bool = False,
+        fitted: TableFingerprint | None = None,
     ) -> DatasetState:
         """The state of the data set that a table belongs to; nothing is stored.
 
         Parameters
         ----------
-        name : the data set's name. A table that is not known then means that the data set has changed.
+        names : that of its data set, and those of others that count it, too. A table that is not known then means that
+            the data set has changed.
         table : the table's fingerprint; it identifies the data set if no name is given.
         suggestion : the name for a table that resembles no other, used only if no content is stored under it.
-        is_new : the name affirms that the table describes other people than the data sets that it resembles.
+        is_new : affirms that the table describes other people than the data sets that it resembles and that are not
+            named.
+        fitted : a table of which that was affirmed; it holds for its parts.
 
         Returns
         -------
-        The state; empty except for the name if the data set is new. `also` names the other data sets that the table
-        resembles and is counted in, if it resembles the named one.
+        The state; empty except for the name if the data set is new. `also` names the other data sets that count the
+        table.
 
         Raises
         ------
-        BudgetError : the table belongs to another data set and would get a second budget; or it resembles a data set,
-            or content is stored under the suggested name, so that only the user knows whether it describes the same
-            people.
+        BudgetError : the table belongs to another data set and would get a second budget; or it resembles a data set
+            that is not named, or content is stored under the suggested name, so that only the user knows whether it
+            describes the same people.
         InputError : the table is not known, and there is neither a name nor a suggestion.
         LedgerError : the name is unknown and similar to a known one, so that it may be mistyped, or the database
             failed.
         """
         with self._database.reading() as connection:
             option = self._database.option
-            found = queries.resolve_name(connection, name, is_new, table, suggestion, option)
+            found = queries.resolve_names(connection, names, is_new, table, suggestion, option, fitted)
             return replace(queries.dataset_state(connection, found.name), also=found.also)
 
     def sizes(self) -> frozenset[int]:
@@ -187,8 +197,8 @@ class Ledger:
 
         Returns
         -------
-        What identifies the release, and its number among those of the data set. A table that resembles the named data
-        set and others, as a pooled one does, is counted in each of them (`also`).
+        What identifies the release, and its number among those of the data set. A table of several data sets, as a
+        pooled one is, is counted in each of them (`also`).
 
         Raises
         ------
@@ -204,8 +214,9 @@ class Ledger:
             with self._database.writing() as connection:
                 return self._spend(connection, release, epsilon, guarantee, output)
         with self._registering() as connection:
-            table, is_new, option = release.table, release.is_new, self._database.option
-            name, also = queries.resolve_name(connection, release.name, is_new, table, None, option)
+            table, named, option = release.table, (release.name, *release.also), self._database.option
+            names = queries.resolve_names(connection, named, release.is_new, table, None, option)
+            name, also = names
             known = queries.dataset_state(connection, name)
             release.check(known)
             for other in also:
@@ -214,23 +225,29 @@ class Ledger:
             digest = None if unit is None else unit.digest
             for each in (name, *also):
                 queries.check_unit_column(connection, each, table, unit)
-            dataset, *_ = [queries.register(connection, each, table, is_new and each == name) for each in (name, *also)]
+            if release.is_new:
+                queries.affirm(connection, names, table)
+            dataset, *_ = [_register(connection, each, table) for each in (name, *also)]
             if release.split_key is not None and known.holdout is None:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
             first, *more = [self._spend(connection, each, epsilon, guarantee, output, digest) for each in (name, *also)]
             return replace(first, also=tuple(more))
 
-    def add_table(self, release: Reservation, table: TableFingerprint) -> Reservation:
+    def add_table(
+        self, release: Reservation, table: TableFingerprint, fitted: TableFingerprint | None = None
+    ) -> Reservation:
         """Register further rows of a reserved release, some of which may have left.
 
         If they are those of other data sets, too, the ε and δ of the release are spent there as well, even beyond the
-        budget: what has left cannot be refused any more.
+        budget: what has left cannot be refused any more. There it is no release of the data set's own: its privacy unit
+        and its rows may be others, and later releases need not agree with them.
 
         Parameters
         ----------
         release : as `reserve` or this method gave it.
         table : the fingerprint of all rows so far.
+        fitted : that of the table which the release was reserved for. What was affirmed of it holds for its parts.
 
         Returns
         -------
@@ -241,14 +258,14 @@ class Ledger:
         LedgerError : the release is unknown, or the database failed.
         """
         with self._registering() as connection:
-            found = queries.others_of(connection, release.dataset, table)
             counted = [release.dataset, *(one.dataset for one in release.also)]
-            others = [one.dataset for one in found if one.dataset not in counted]
-            if not any(one.is_same for one in found):
-                for name in (*counted, *others):
-                    queries.register(connection, name, table, is_new=False)
-            more = [self._repeat(connection, release, other) for other in others]
-        return replace(release, also=(*release.also, *more))
+            found = queries.others_of(connection, counted, table, fitted)
+            more = [self._repeat(connection, release, other.dataset) for other in found]
+            whole = replace(release, also=(*release.also, *more))
+            is_own = all(one.is_own for one in whole.also)  # else it has rows of several data sets
+            for one in (whole, *whole.also):
+                _register(connection, one.dataset, table, is_own=is_own)
+        return whole
 
     def commit(self, release: Reservation, rows: int) -> None:
         """Record that the output of a reserved release is written, and its number of rows.
@@ -307,7 +324,7 @@ class Ledger:
         name = check_name(name)
         with self._registering() as connection:
             if not is_new:
-                queries.check_spelling(connection, name, "--new (is_new=True)")
+                queries.check_spelling(connection, name, "is_new=True", "--new")
             dataset = queries.find_or_register(connection, name)
             connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**budget))
             return queries.stored_dataset(connection, name, self._database.option).dataset
@@ -417,8 +434,9 @@ class Ledger:
             raise _not_reserved(release, None)
         stored = queries.locked_dataset(connection, other, self._database.option)
         values = {name: value for name, value in spent.items() if name != RELEASES.c.number.name}
-        number = queries.add(connection, insert(RELEASES).values(**values | {"dataset": stored.id}))
-        return Reservation(number, stored.dataset.releases + 1, other)
+        values |= {"dataset": stored.id, "is_own": 0, "unit_digest": None}
+        number = queries.add(connection, insert(RELEASES).values(**values))
+        return Reservation(number, stored.dataset.releases + 1, other, is_own=False)
 
     @contextmanager
     def _registering(self) -> Iterator[Connection]:
@@ -433,6 +451,13 @@ class Ledger:
                 reserved = update(RELEASES).where(this, RELEASES.c.state == "reserved")
                 if connection.execute(reserved.values(state=state, finished=now(), rows=rows)).rowcount != 1:
                     raise _not_reserved(one, connection.execute(select(RELEASES.c.state).where(this)).scalar())
+
+
+def _register(connection: Connection, name: str, table: TableFingerprint, *, is_own: bool = True) -> int:
+    """The primary key of the data set of this name; registers name and content if new. Needs `lock_names`."""
+    dataset = queries.find_or_register(connection, name)
+    add_content(connection, dataset, table, is_own=is_own)
+    return dataset
 
 
 def _not_reserved(release: Reservation, state: str | None) -> LedgerError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from fractions import Fraction
 from shlex import quote
 from typing import Any, NamedTuple
@@ -14,10 +15,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, insert, select
 
 from dipriv._base.decimals import exact, round_up
-from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, shared
+from dipriv._base.near_names import near_names
+from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, is_part, shared
 from dipriv.errors import BudgetError, InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, unreadable
-from dipriv.ledger.recognition import RARE_ROWS, Resemblance, add_content, listed, resemblances
+from dipriv.ledger.recognition import RARE_ROWS, Resemblance, listed, resemblances
 from dipriv.ledger.request import DatasetState
 from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, DISTINCT, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
 from dipriv.ledger.values import (
@@ -40,14 +42,16 @@ class StoredDataset:
     spent: Fraction
     delta_spent: Fraction
     guarantees: tuple[Guarantee, ...]
-    """Those of its releases, each once."""
+    """Those of its own releases, each once."""
+    n_own: int
+    """The number of its own releases: the others were made for another data set, and had rows of this one."""
 
 
 def stored_datasets(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredDataset]:
     """The data sets that meet the conditions; a single statement, so that budgets and sums are consistent."""
     names = ("id", "name", "budget", "delta_budget", "holdout", "created")
     facts = [DATASETS.c[name] for name in names]
-    loss = (RELEASES.c.epsilon, RELEASES.c.delta, RELEASES.c.guarantee)
+    loss = (RELEASES.c.epsilon, RELEASES.c.delta, RELEASES.c.guarantee, RELEASES.c.is_own)
     found = connection.execute(
         select(*facts, *loss, func.count(RELEASES.c.number).label("times"))
         .join_from(DATASETS, RELEASES, isouter=True)
@@ -73,20 +77,30 @@ def stored_dataset(connection: Connection, name: str, option: str = "") -> Store
     )
 
 
-def check_spelling(connection: Connection, name: str, override: str) -> None:
-    """Raise LedgerError if the name is unknown but similar to a known one; `override` is how to say that it is new."""
+def check_spelling(connection: Connection, name: str, override: str, option: str) -> None:
+    """Raise LedgerError if the name is unknown but similar to a known one.
+
+    `override` is how to say in Python that it is new, `option` how to say it on the command line.
+    """
     known = {*connection.execute(select(DATASETS.c.name)).scalars()}
     if name not in known and (similar := _similar(name, known)):
         raise LedgerError(
             f"the ledger has no data set {name!r}; did you mean {similar}?",
             f"Correct the name, or say that it is a new one: {override}.",
+            command=f"Correct the name, or say that it is a new one: {option}.",
         )
 
 
 def _similar(name: str, known: set[str]) -> str:
     """Those of the names that this one may be a mistyped form of, as a choice in words."""
-    plain = {other.casefold(): other for other in sorted(known)}
-    return " or ".join(repr(plain[other]) for other in get_close_matches(name.casefold(), plain, cutoff=0.75))
+    others = [other for other in known if not _differ_in_digits(name, other)]
+    return " or ".join(map(repr, near_names(name, others, cutoff=0.75)))
+
+
+def _differ_in_digits(one: str, other: str) -> bool:
+    """Whether names have different numbers, and nothing else, such as years."""
+    words = [re.sub(r"\d+", "0", name.casefold()) for name in (one, other)]
+    return one.casefold() != other.casefold() and words[0] == words[1]
 
 
 def locked_dataset(connection: Connection, name: str, option: str) -> StoredDataset:
@@ -107,85 +121,125 @@ class Names(NamedTuple):
     also: tuple[str, ...] = ()
 
 
-def resolve_name(
-    connection: Connection, name: str | None, is_new: bool, table: TableFingerprint, suggestion: str | None, option: str
+def resolve_names(
+    connection: Connection,
+    names: Sequence[str],
+    is_new: bool,
+    table: TableFingerprint,
+    suggestion: str | None,
+    option: str,
+    fitted: TableFingerprint | None = None,
 ) -> Names:
-    """The data set that a table belongs to, known or new; raises BudgetError if a budget may be evaded.
+    """The data sets that a table belongs to, known or new; raises BudgetError if a budget may be evaded.
 
-    A table that resembles the named data set and others, as a pooled one does, is counted in all of them. `option` is
-    what a command needs behind it to use this ledger.
+    The first of the names is that of its own data set; the others count it, too. A table that resembles a data set that
+    is not named is a question for the keeper. `option` is what a command needs behind it to use this ledger. `fitted`
+    is the table that the keeper affirmed something of, if this table may be a part of it.
     """
-    given = None if name is None else check_name(name)
-    found = resemblances(connection, table)
-    if same := [one.dataset for one in found if one.is_same]:
-        if given is not None and given not in same:
+    given = tuple(dict.fromkeys(map(check_name, names)))
+    found = resemblances(connection, table, unasked=fitted is not None)
+    affirmed = _affirmed(connection, given[0], table, fitted) if given else set()
+    same = [one.dataset for one in found if one.is_same and one.dataset not in affirmed]
+    if same and not (given and is_new and table.has_few_rows):
+        if given and not {*given} & {*same}:
             raise BudgetError(
-                f"this table is already known as data set {same[0]!r}; as {given!r} it would have a second budget.",
-                f"Count it there: --dataset {quote(same[0])} (dataset={same[0]!r}), or no name.",
+                f"this table is already known as data set {same[0]!r}; as {given[0]!r} it would have a second budget.",
+                f"Count it there: dataset={same[0]!r}, or no name.",
+                command=f"Count it there: --dataset {quote(same[0])}, or no name.",
             )
-        own = given or same[0]
-        return Names(own, tuple(other for other in same if other != own))
-    if given is not None and is_new:
-        return Names(given)
-    others = [one for one in found if one.dataset not in {given, *_affirmed(connection, given, table)}]
-    if others and given is not None and given in {one.dataset for one in found}:
-        return Names(given, tuple(one.dataset for one in others))
-    if others:
-        raise _asked(others)
-    if given is not None:
-        check_spelling(connection, given, f"--new-dataset {quote(given)} (new_dataset={given!r})")
-        return Names(given)
+        own, *also = dict.fromkeys((*given, *same))
+        return Names(own, tuple(also))
+    if given and is_new:
+        return Names(given[0], given[1:])
+    if others := _without_streams(found, {*given, *affirmed}):
+        raise _asked(others, [one.dataset for one in found if one.dataset in given])
+    if given:
+        for name in given:
+            check_spelling(connection, name, f"new_dataset={name!r}", f"--new-dataset {quote(name)}")
+        return Names(given[0], given[1:])
     if suggestion is None:
-        raise InputError("the ledger does not know this table.", "Name its data set: dataset=...")
+        raise InputError(
+            "the ledger does not know this table.",
+            "Name its data set: dataset=...",
+            command="Name its data set: --dataset NAME.",
+        )
     suggested = as_name(suggestion)
     if suggested in names_with_content(connection):
+        remedy = (
+            "If it describes the same people, count it there: {}. If it describes other people, say so with a name of "
+            "its own: {}. See all names: dipriv ledger{}."
+        )
         raise BudgetError(
             f"data set {suggested!r} is known with other rows and columns than this table has.",
-            f"If it describes the same people, count it there: --dataset {quote(suggested)} (dataset={suggested!r}). "
-            f"If it describes other people, say so with a name of its own: --new-dataset NAME (new_dataset=...). "
-            f"See all names: dipriv ledger{option}.",
+            remedy.format(f"dataset={suggested!r}", "new_dataset=...", option),
+            command=remedy.format(f"--dataset {quote(suggested)}", "--new-dataset NAME", option),
         )
     return Names(suggested)
 
 
-def _asked(found: list[Resemblance]) -> BudgetError:
-    first = found[0].dataset
+def _asked(others: list[Resemblance], named: list[str]) -> BudgetError:
+    """The question about a table that resembles others than the data sets that are named."""
+    every = [*named, *(one.dataset for one in others)]
+    options = " ".join(f"--dataset {quote(name)}" for name in every)
+    argument = repr(every[0] if len(every) == 1 else every)
+    own, value = (quote(named[0]), repr(named[0])) if named else ("NAME", "...")
+    whose = "its own data set" if named else "its own data set, new or known"
+    remedy = (
+        f"If it describes the same people, count it {'there' if len(every) == 1 else 'in all of them'}: {{}}. If it "
+        f"describes other people, say so of this table, with the name of {whose}: {{}}."
+    )
     return BudgetError(
-        f"this table {listed(found)}.",
-        f"If it describes the same people, count it there: --dataset {quote(first)} (dataset={first!r})"
-        f"{', which counts it in each of these data sets' if len(found) > 1 else ''}. If it describes "
-        "other people, say so of this table, with the name of its own data set, new or known: "
-        "--new-dataset NAME (new_dataset=...).",
+        f"this table {listed(others)}.",
+        remedy.format(f"dataset={argument}", f"new_dataset={value}"),
+        command=remedy.format(options, f"--new-dataset {own}"),
     )
 
 
-def others_of(connection: Connection, name: str, table: TableFingerprint) -> list[Resemblance]:
-    """The other data sets whose rows a table has, unless the keeper affirmed that they describe other people."""
-    known = {name, *_affirmed(connection, name, table)}
-    return [one for one in resemblances(connection, table) if one.dataset not in known]
+def others_of(
+    connection: Connection, names: Sequence[str], table: TableFingerprint, fitted: TableFingerprint | None
+) -> list[Resemblance]:
+    """Other data sets than those named whose rows a table has, unless the keeper affirmed that they are others'."""
+    known = {*names, *_affirmed(connection, names[0], table, fitted)}
+    return _without_streams(resemblances(connection, table, unasked=True), known)
 
 
-def _affirmed(connection: Connection, name: str | None, table: TableFingerprint) -> set[str]:
-    """The data sets of other people than those of this table, as the keeper affirmed of it under this name."""
+def _without_streams(found: Sequence[Resemblance], known: set[str]) -> list[Resemblance]:
+    """The data sets that are not known, without those that the table resembles as a stream of several data sets did.
+
+    Such a stream has rows of this table and of others. Where it is known whose rows these are, it says nothing more.
+    """
+    is_known = any(one.is_own or one.dataset in known for one in found)
+    return [one for one in found if one.dataset not in known and (one.is_own or not is_known)]
+
+
+def _affirmed(
+    connection: Connection, name: str, table: TableFingerprint, whole: TableFingerprint | None = None
+) -> set[str]:
+    """The data sets of other people than those of this table, as the keeper affirmed of it, or of a whole that it is a
+    part of, under this name.
+    """
     own, other = DATASETS.alias("own"), DATASETS.alias("other")
     pairs = select(other.c.name).select_from(DISTINCT)
     pairs = pairs.join(own, own.c.id == DISTINCT.c.dataset).join(other, other.c.id == DISTINCT.c.other)
-    of_table = DISTINCT.c.content == table.content
-    return {*connection.execute(pairs.where(own.c.name == name, of_table)).scalars()}
+    contents = [table.content, *([whole.content] if whole is not None and is_part(table, whole) else [])]
+    said = {*connection.execute(pairs.where(own.c.name == name, DISTINCT.c.content.in_(contents))).scalars()}
+    if table.has_few_rows:  # the same table, of other people
+        reverse = pairs.with_only_columns(own.c.name).where(other.c.name == name, DISTINCT.c.content == table.content)
+        said |= {*connection.execute(reverse).scalars()}
+    return said
 
 
-def register(connection: Connection, name: str, table: TableFingerprint, is_new: bool) -> int:
-    """The primary key of the data set of this name; registers name and content if new. Needs `lock_names`.
+def affirm(connection: Connection, names: Names, table: TableFingerprint) -> None:
+    """Record that a table has other people than the data sets that it resembles and that are not named.
 
-    With `is_new` it records that the table has other people than the data sets that it resembles.
+    Needs `lock_names`.
     """
-    others = [one.dataset for one in resemblances(connection, table) if one.dataset != name] if is_new else []
-    dataset = find_or_register(connection, name)
-    for other in {*others} - _affirmed(connection, name, table):
+    known = {names.name, *names.also, *_affirmed(connection, names.name, table)}
+    others = {one.dataset for one in resemblances(connection, table)} - known
+    dataset = find_or_register(connection, names.name)
+    for other in sorted(others):
         pair = {"dataset": dataset, "other": find_or_register(connection, other), "content": table.content}
         connection.execute(insert(DISTINCT).values(**pair, created=now()))
-    add_content(connection, dataset, table)
-    return dataset
 
 
 def check_unit_column(
@@ -223,11 +277,12 @@ def dataset_state(connection: Connection, name: str) -> DatasetState:
     row = connection.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().one_or_none()
     if row is None:
         return DatasetState(name)
-    contents = select(CONTENTS.c.rows, CONTENTS.c.row_order).where(CONTENTS.c.dataset == row["id"])
+    own = CONTENTS.c.dataset == row["id"], CONTENTS.c.is_own == 1
+    contents = select(CONTENTS.c.rows, CONTENTS.c.row_order).where(*own)
     old = select(FINGERPRINTS.c.rows).where(FINGERPRINTS.c.dataset == row["id"])
     return DatasetState(
         name=name,
-        releases=stored_dataset(connection, name).dataset.releases,
+        releases=stored_dataset(connection, name).n_own,
         holdout=row["holdout"],
         by=None if row["split_by"] is None else _checked(str, json.loads(row["split_by"])),
         split_key=bytes(row["split_key"]),
@@ -296,7 +351,8 @@ def _stored(rows: list[Any]) -> StoredDataset:
     releases = [row for row in rows if row.times]
     spent = sum((exact(row.epsilon) * row.times for row in releases), Fraction())
     delta_spent = sum((exact(row.delta) * row.times for row in releases), Fraction())
-    guarantees = tuple(map(stored_guarantee, dict.fromkeys(row.guarantee for row in releases)))
+    own = [row for row in releases if row.is_own]
+    guarantees = {text: stored_guarantee(text) for text in dict.fromkeys(row.guarantee for row in releases)}
     dataset = Dataset(
         first.name,
         DEFAULT_BUDGET if first.budget is None else first.budget,
@@ -306,6 +362,7 @@ def _stored(rows: list[Any]) -> StoredDataset:
         DEFAULT_DELTA_BUDGET if first.delta_budget is None else first.delta_budget,
         round_up(delta_spent),
         budget_is_default=first.budget is None,
-        unbounded=why_unbounded(guarantees, first.holdout is not None),
+        unbounded=why_unbounded([*guarantees.values()], first.holdout is not None),
     )
-    return StoredDataset(dataset, first.id, spent, delta_spent, guarantees)
+    of_own = tuple(guarantees[text] for text in dict.fromkeys(row.guarantee for row in own))
+    return StoredDataset(dataset, first.id, spent, delta_spent, of_own, sum(row.times for row in own))

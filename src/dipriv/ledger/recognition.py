@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, insert, select, update
 
 from dipriv._base.table_fingerprint import (
     TELLING,
@@ -34,28 +34,44 @@ RARE_ROWS = 0.001
 
 @dataclass(frozen=True)
 class Resemblance:
-    """A data set that a table resembles, and how, as a sentence about "this table"; or whose content it is."""
+    """A data set that a table resembles, and how, as a sentence about "this table"; or whose content it is.
+
+    `is_own` is false if only streams that also had rows of other data sets resemble it.
+    """
 
     dataset: str
     how: str
     is_same: bool = False
+    is_own: bool = True
 
 
-def resemblances(connection: Connection, table: TableFingerprint) -> list[Resemblance]:
-    """The data sets that a table resembles, each once, the strongest resemblance first."""
+def resemblances(connection: Connection, table: TableFingerprint, *, unasked: bool = False) -> list[Resemblance]:
+    """The data sets that a table resembles, each once, the strongest resemblance first.
+
+    `unasked` is for rows that nobody is asked about, such as those of a stream: what chance may make the same, as a few
+    yes/no answers, does not count.
+    """
+    if unasked and not table.is_telling:
+        return [*_same_order(connection, table)] if table.has_telling_order else []
     found: dict[str, Resemblance] = {}
     ways = (_same_rows, _same_columns, _common_rows, _equal_rows, _common_values, _same_beginning, _same_counts)
     for which in (*ways, _old_tables):
         for one in which(connection, table):
-            found.setdefault(one.dataset, one)
-    return sorted(found.values(), key=lambda one: not one.is_same)
+            if one.dataset not in found or (one.is_own and not found[one.dataset].is_own):
+                found[one.dataset] = one
+    return sorted(found.values(), key=lambda one: (not one.is_same, not one.is_own))
 
 
-def add_content(connection: Connection, dataset: int, table: TableFingerprint) -> None:
-    """Store the fingerprint of a table of a data set, unless it is stored, with samples. Needs `lock_names`."""
+def add_content(connection: Connection, dataset: int, table: TableFingerprint, *, is_own: bool = True) -> None:
+    """Store the fingerprint of a table of a data set, unless it is stored, with samples. Needs `lock_names`.
+
+    `is_own` is false for a stream that has rows of several data sets.
+    """
     same = (CONTENTS.c.content == table.content, CONTENTS.c.row_order == table.order, CONTENTS.c.dataset == dataset)
     stored = select(SAMPLES.c.id).join_from(SAMPLES, CONTENTS) if table.samples else select(CONTENTS.c.id)
     if connection.execute(stored.where(*same)).first() is not None:
+        if is_own:
+            connection.execute(update(CONTENTS).where(*same).values(is_own=1))
         return
     key = connection.execute(
         insert(CONTENTS).values(
@@ -66,6 +82,7 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint) -
             is_ordered=int(table.is_ordered),
             row_sketch=table.row_sketch,
             repeats=table.repeats,
+            is_own=int(is_own),
             created=now(),
         )
     ).inserted_primary_key
@@ -78,14 +95,20 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint) -
             connection.execute(insert(rows), several)
 
 
+def _same_order(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
+    same = (CONTENTS.c.content == table.content, CONTENTS.c.row_order == table.order, CONTENTS.c.is_ordered == 1)
+    found = select(DATASETS.c.name).join_from(CONTENTS, DATASETS).where(*same, CONTENTS.c.is_own == 1).distinct()
+    return [Resemblance(name, "has the content", is_same=True) for name in connection.execute(found).scalars()]
+
+
 def _same_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    facts = select(DATASETS.c.name, CONTENTS.c.row_order, CONTENTS.c.is_ordered).join_from(CONTENTS, DATASETS)
-    stored = connection.execute(facts.where(CONTENTS.c.content == table.content)).all()
+    facts = select(DATASETS.c.name, CONTENTS.c.row_order, CONTENTS.c.is_ordered, CONTENTS.c.is_own)
+    stored = connection.execute(facts.join_from(CONTENTS, DATASETS).where(CONTENTS.c.content == table.content)).all()
     for row in stored:
-        if bytes(row.row_order) == table.order or not (row.is_ordered and table.is_ordered):
+        if row.is_own and (bytes(row.row_order) == table.order or not (row.is_ordered and table.is_ordered)):
             yield Resemblance(row.name, "has the content", is_same=True)
     for row in stored:
-        yield Resemblance(row.name, f"has the rows of data set {row.name!r} in another order")
+        yield Resemblance(row.name, f"has the rows of data set {row.name!r} in another order", is_own=bool(row.is_own))
 
 
 def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
@@ -106,51 +129,52 @@ def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[R
     for content, count in sorted(common.items(), key=lambda item: -item[1]):
         width = connection.execute(select(func.count()).where(COLUMNS.c.content == content)).scalar_one()
         if telling & {*met[content]} or count == min(width, len(table.columns)):
-            name = connection.execute(_name_of(content)).scalar_one()
-            yield Resemblance(name, f"has {count} of the {width} columns of data set {name!r}")
+            name, is_own = connection.execute(_whose(content)).one()
+            yield Resemblance(name, f"has {count} of the {width} columns of data set {name!r}", is_own=bool(is_own))
 
 
 def _common_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
     """Data sets with rows of the table, repeated or not, more than chance explains: see `shared`."""
-    facts = select(DATASETS.c.name, CONTENTS.c.rows, SAMPLES.c.way, SAMPLES.c.sample)
+    facts = select(DATASETS.c.name, CONTENTS.c.rows, CONTENTS.c.is_own, SAMPLES.c.way, SAMPLES.c.sample)
     for row in connection.execute(facts.select_from(SAMPLES).join(CONTENTS).join(DATASETS)):
         own = table.samples[row.way] if row.way < len(table.samples) else b""
         found = shared(bytes(row.sample), own, (row.rows, table.rows))
         if found.is_telling(RARE_ROWS / max(1, len(table.samples))):  # as many samples are compared
             how = f"has rows of data set {row.name!r}, about {found.share:.0%} of the smaller of the two"
-            yield Resemblance(row.name, how)
+            yield Resemblance(row.name, how, is_own=bool(row.is_own))
 
 
 def _equal_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
     """Data sets with half of the table's distinct rows, each as often as the table."""
-    facts = select(DATASETS.c.name, CONTENTS.c.row_sketch).join_from(CONTENTS, DATASETS)
+    facts = select(DATASETS.c.name, CONTENTS.c.row_sketch, CONTENTS.c.is_own).join_from(CONTENTS, DATASETS)
     for row in connection.execute(facts):
         if (share := overlap(bytes(row.row_sketch), table.row_sketch)) >= 0.5:
             how = f"has rows of data set {row.name!r}, equally often, about {share:.0%} of the smaller of the two"
-            yield Resemblance(row.name, how)
+            yield Resemblance(row.name, how, is_own=bool(row.is_own))
 
 
 def _common_values(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
     """Data sets with a column that has more values of one of the table's, such as ids, than chance explains."""
     own = [column.sketch for column in table.columns if column.sketch]
     width = select(func.count()).where(COLUMNS.c.content == CONTENTS.c.id).correlate(CONTENTS).scalar_subquery()
-    facts = select(DATASETS.c.name, CONTENTS.c.rows, COLUMNS.c.sketch, width.label("width"))
+    facts = select(DATASETS.c.name, CONTENTS.c.rows, CONTENTS.c.is_own, COLUMNS.c.sketch, width.label("width"))
     facts = facts.select_from(COLUMNS).join(CONTENTS).join(DATASETS)
     for row in connection.execute(facts.where(func.length(COLUMNS.c.sketch) > 0)) if own else ():
         rare = RARE_ROWS / (len(own) * row.width)  # as many pairs of columns are compared
         pairs = (shared(bytes(row.sketch), sketch, (row.rows, table.rows)) for sketch in own)
         if any(found.is_telling(rare) for found in pairs):
-            yield Resemblance(row.name, f"has a column with many values of one of data set {row.name!r}")
+            how = f"has a column with many values of one of data set {row.name!r}"
+            yield Resemblance(row.name, how, is_own=bool(row.is_own))
 
 
 def _same_beginning(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
     """Data sets that have a table whose rows are the first ones of this table, in their order."""
     orders = sorted(table.prefixes)
-    facts = select(DATASETS.c.name).join_from(CONTENTS, DATASETS).where(CONTENTS.c.rows >= TELLING)
+    facts = select(DATASETS.c.name, CONTENTS.c.is_own).join_from(CONTENTS, DATASETS).where(CONTENTS.c.rows >= TELLING)
     for start in range(0, len(orders), _AT_ONCE):
         some = facts.where(CONTENTS.c.row_order.in_(orders[start : start + _AT_ONCE]))
-        for name in connection.execute(some).scalars().all():
-            yield Resemblance(name, f"begins with the rows of data set {name!r}")
+        for name, is_own in connection.execute(some).all():
+            yield Resemblance(name, f"begins with the rows of data set {name!r}", is_own=bool(is_own))
 
 
 def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
@@ -172,9 +196,9 @@ def _same_counts(connection: Connection, table: TableFingerprint) -> Iterable[Re
             n_matches, least = (found > 0).sum(), min(len(own.sizes), len(stored))
             is_enough = n_matches >= max(min(2, least), -(-least // 2), 1)
             if is_enough and coincidence(own.expected[:, way], own.sizes, found) < _RARE:
-                name = connection.execute(_name_of(content)).scalar_one()
+                name, is_own = connection.execute(_whose(content)).one()
                 how = f"has {n_matches} columns with mostly the values and counts of columns of data set {name!r}"
-                yield Resemblance(name, how)
+                yield Resemblance(name, how, is_own=bool(is_own))
                 break
 
 
@@ -217,8 +241,9 @@ def _old_tables(connection: Connection, table: TableFingerprint) -> Iterable[Res
         yield Resemblance(name, how)
 
 
-def _name_of(content: int) -> Any:
-    return select(DATASETS.c.name).join_from(CONTENTS, DATASETS).where(CONTENTS.c.id == content)
+def _whose(content: int) -> Any:
+    """The data set of a content, and whether it is its own."""
+    return select(DATASETS.c.name, CONTENTS.c.is_own).join_from(CONTENTS, DATASETS).where(CONTENTS.c.id == content)
 
 
 def listed(found: Sequence[Resemblance]) -> str:

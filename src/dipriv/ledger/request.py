@@ -31,7 +31,8 @@ class DatasetState:
 class ReleaseRequest:
     """A table's data set, its fingerprint and its split.
 
-    `is_new` affirms that the table describes other people than the data sets that it resembles.
+    `is_new` affirms that the table describes other people than the data sets that it resembles, but for its own and
+    those in `also`, which count it, too.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ReleaseRequest:
     holdout: float | None = None
     by: str | None = None
     split_key: bytes | None = field(default=None, repr=False)
+    also: tuple[str, ...] = ()
 
     def column(self, name: str | None) -> ColumnFingerprint | None:
         """The fingerprint of a column, if the table has one of this name."""

@@ -30,9 +30,10 @@ from sqlalchemy import (
 from dipriv._base.table_fingerprint import SAMPLE_SIZE, SKETCH_SIZE
 from dipriv.errors import LedgerError
 
-VERSION = 4
+VERSION = 5
 """Version 1 had no δ; versions 1 and 2 had one fingerprint a table, which depended on options of the release. Version 3
-had small samples of rows, without counts, and what a keeper affirmed of a table held for its data set."""
+had small samples of rows, without counts, and what a keeper affirmed of a table held for its data set. Version 4
+did not tell the releases of a data set from those of others with rows of it."""
 KEY_BYTES = 32
 MAX_VALUE_BYTES = 1 << 24
 """The longest text or blob that SQLite may read from a ledger."""
@@ -78,6 +79,9 @@ CONTENTS = Table(  # see dipriv._base.table_fingerprint
     Column("is_ordered", Integer, CheckConstraint("is_ordered IN (0, 1)"), nullable=False),
     Column("row_sketch", LargeBinary, nullable=False),
     Column("repeats", BigInteger, nullable=False, server_default="1"),
+    Column(
+        "is_own", Integer, CheckConstraint("is_own IN (0, 1)"), nullable=False, server_default="1"
+    ),  # as of releases
     Column("created", Text, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -126,12 +130,15 @@ RELEASES = Table(
     Column("guarantee", Text, nullable=False),
     Column("output", Text),
     Column("unit_digest", LargeBinary),  # of the cells of the column of the privacy unit or of the split
+    # 0: made for another data set, by a stream that had rows of this one
+    Column("is_own", Integer, CheckConstraint("is_own IN (0, 1)"), nullable=False, server_default="1"),
     sqlite_autoincrement=True,
 )
 ADDED: dict[int, tuple[Column[Any], ...]] = {
     2: (DATASETS.c.delta_budget, RELEASES.c.delta),
     3: (RELEASES.c.unit_digest,),
     4: (CONTENTS.c.repeats, COLUMNS.c.label, DISTINCT.c.content),
+    5: (CONTENTS.c.is_own, RELEASES.c.is_own),
 }
 """The columns that each version after the first added."""
 ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT), 4: (SAMPLES,)}
@@ -142,6 +149,7 @@ _NUMBER = "typeof({0}) = 'real' AND {0} > 0 AND {0} <= 1.7976931348623157e308"
 _DELTA = "typeof({0}) = 'real' AND {0} BETWEEN 0 AND 1"
 _KEY = f"typeof({{0}}) = 'blob' AND length({{0}}) = {KEY_BYTES}"
 _COUNT = "typeof({0}) = 'integer' AND {0} >= 0"
+_FLAG = f"{_COUNT} AND {{0}} <= 1"
 _TEXT = "typeof({0}) = 'text'"
 _BLOB = "typeof({0}) = 'blob'"
 _DIGEST = f"{_BLOB} AND length({{0}}) = 16"
@@ -168,9 +176,10 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "rows": _COUNT,
         "content": _DIGEST,
         "row_order": _DIGEST,
-        "is_ordered": f"{_COUNT} AND {{0}} <= 1",
+        "is_ordered": _FLAG,
         "row_sketch": _SKETCH,
         "repeats": f"{_COUNT} AND {{0}} > 0",
+        "is_own": _FLAG,
         "created": _TEXT,
     },
     COLUMNS: {
@@ -196,6 +205,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "guarantee": _TEXT,
         "output": _TEXT,
         "unit_digest": _DIGEST,
+        "is_own": _FLAG,
     },
 }
 

@@ -104,12 +104,14 @@ class Reservation:
     """A release that is reserved: `id` identifies it in the ledger, `number` counts those of its data set from 1.
 
     `also` is the same release in the other data sets whose rows it has: its ε and δ are spent in each of them.
+    `is_own` is false for those that were found after rows had left: what they protect may be other units.
     """
 
     id: int
     number: int
     dataset: str = ""
     also: tuple[Reservation, ...] = ()
+    is_own: bool = True
 
 
 def overspent(dataset: Dataset, epsilon: float, option: str = "") -> BudgetError:
@@ -131,12 +133,16 @@ def overspent(dataset: Dataset, epsilon: float, option: str = "") -> BudgetError
 
 def overspent_delta(dataset: Dataset, delta: float, option: str = "") -> BudgetError:
     """The error for a release that requests more δ than is left; `option` names the ledger in a command."""
+    raised = (
+        "the budget, if those whom it protects agree: dipriv ledger budget "
+        f"{quote(dataset.name)} EPSILON --delta DELTA{option}."
+    )
+    less = "Ask for less ({}), for pure differential privacy ({}), or raise" if delta else "Raise"
     return BudgetError(
         f"the release asks for δ = {in_full(delta)}, but only {in_full(dataset.delta_left)} is left of the budget "
         f"δ = {in_full(dataset.delta_budget)} of data set {dataset.name!r}.",
-        ("Ask for less (delta=...), for pure differential privacy (delta=0), or raise" if delta else "Raise")
-        + " the budget, if those whom it protects agree: dipriv ledger budget "
-        f"{quote(dataset.name)} EPSILON --delta DELTA{option}.",
+        f"{less.format('delta=...', 'delta=0')} {raised}",
+        command=f"{less.format('--delta', '--delta 0')} {raised}",
     )
 
 
@@ -149,9 +155,12 @@ def check_unit(name: str, unit: PrivacyUnit, earlier: Iterable[Guarantee]) -> No
             raise BudgetError(
                 f"earlier releases of data set {name!r} protect {unit_name(before)}, and this one would protect "
                 f"{unit_name(unit)}: their ε do not add up.",
-                f"Use the unit of the earlier releases: --unit {quote(str(before.column))} (unit={before.column!r})."
+                f"Use the unit of the earlier releases: unit={before.column!r}."
                 if person
-                else "Release it as before, without a unit (--unit, unit=...).",
+                else "Release it as before, without a unit.",
+                command=f"Use the unit of the earlier releases: --unit {quote(str(before.column))}."
+                if person
+                else "Release it as before, without --unit.",
             )
 
 

@@ -2,6 +2,7 @@
 
 from dipriv.references._models.distributions import Mixture
 from dipriv.references.empirical import Empirical
+from dipriv.references.exclusions import Exclusion, Region
 from dipriv.references.grouped import Grouped
 from dipriv.references.known import Known
 from dipriv.references.parametric import Parametric
@@ -23,6 +24,7 @@ from dipriv.references.protocol import (
 __all__ = [
     "CountableValues",
     "Empirical",
+    "Exclusion",
     "FittableSpec",
     "Grouped",
     "Known",
@@ -35,6 +37,7 @@ __all__ = [
     "Reference",
     "ReferenceRows",
     "ReferenceSpec",
+    "Region",
     "ValuesCounter",
     "by_name",
     "reference_spec",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from dipriv._base.near_names import did_you_mean
 from dipriv.errors import InputError
 from dipriv.references._models.distributions import Distribution, Frozen, Mixture, as_distribution
 from dipriv.references._models.independent import Independent
@@ -88,7 +89,10 @@ def match_columns(given: Mapping[str, Any], names: Sequence[str], what: str) -> 
             "Give one for each column, or choose columns with columns=[...].",
         )
     if extra := [name for name in given if name not in names]:
-        raise InputError(f"a {what} is given for {extra[0]!r}, which is not a column.", "Remove or rename it.")
+        raise InputError(
+            f"a {what} is given for {extra[0]!r}, which is not a column{did_you_mean(extra[0], names)}.",
+            "Remove or rename it.",
+        )
     return {name: given[name] for name in names}
 
 

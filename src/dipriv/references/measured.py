@@ -36,3 +36,5 @@ class Measurements:
     n_rows: int
     columns: tuple[MeasuredColumn, ...]
     pairs: tuple[MeasuredPair, ...] = ()
+    pairs_named: bool = False
+    """Whether pairs, or a target, were named to be measured first."""

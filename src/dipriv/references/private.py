@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 from dipriv._base.columns import NumericColumn
 from dipriv._base.decimals import exact
-from dipriv.errors import InputError
+from dipriv._base.near_names import did_you_mean
+from dipriv.errors import InputError, refuse_all, unusable
 from dipriv.references._learning.domain import Domain, check_column, domain_of
 from dipriv.references._learning.learn import MarkovPlan, plan_shares
+from dipriv.references.exclusions import Exclusion
 from dipriv.references.protocol import LabelPolicy, Order, reference_spec
 from dipriv.schema import Kind, Schema
 
@@ -38,6 +40,8 @@ class Private:
         (ε, δ), all others become one label, `(other)`. "declared": such columns are refused. "public": read from the
         rows and called public.
     pairs : pairs of columns whose joint distribution is measured first.
+    exclusions : cells of two columns that no row has together, a public fact; the rules of a schema state them.
+    leading : columns that come first in the chain rule; those that are constant in a person do.
 
     Raises
     ------
@@ -53,6 +57,8 @@ class Private:
     reference_share: float | None = None
     labels: LabelPolicy = "private"
     pairs: tuple[tuple[str, str], ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    leading: tuple[str, ...] = ()
     order: ClassVar[Order] = None
     by: ClassVar[None] = None
     source: ClassVar[Literal["private"]] = "private"
@@ -61,7 +67,9 @@ class Private:
         share = self.reference_share
         if share is not None and (isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1):
             raise InputError(
-                f"reference_share={share!r} is not a share between 0 and 1.", "Use for example reference_share=0.5."
+                f"reference_share={share!r} is not a share between 0 and 1.",
+                "Use for example reference_share=0.5.",
+                command="Use for example --reference-share 0.5.",
             )
         if self.target is not None and not isinstance(self.target, str):
             raise InputError(
@@ -72,13 +80,15 @@ class Private:
         names = [column.name for column in columns]
         wanted = [] if self.target is None else [("target", self.target)]
         wanted += [("pairs", name) for pair in self.pairs for name in pair]
-        if unknown := [f"{option}: {name!r}" for option, name in wanted if name not in names]:
+        if unknown := [
+            f"{option}: {name!r}{did_you_mean(name, names)}" for option, name in wanted if name not in names
+        ]:
             raise InputError(
                 f"no such column among the {len(columns)} that are released: {', '.join(dict.fromkeys(unknown))}.",
                 "Correct the name, or remove it.",
             )
-        for column in columns:
-            check_column(column, schema.get(column.name))
+        column_of = {column.name: column for column in columns}
+        refuse_all(unusable(column_of, lambda name: check_column(column_of[name], schema.get(name))))
 
     def plan(
         self,
@@ -91,16 +101,23 @@ class Private:
         disjoint: bool,
     ) -> MarkovPlan:
         self.check(columns, schema)
-        domains = tuple(domain_of(column, schema.get(column.name), delta > 0) for column in columns)
-        first = self._first([column.name for column in columns])
+        domains = tuple(
+            replace(domain_of(column, schema.get(column.name), delta > 0), boundaries=self._boundaries(column.name))
+            for column in columns
+        )
+        names = [column.name for column in columns]
+        first = self._first(names)
+        exclusions = self._about(names)
+        leading = frozenset(names.index(name) for name in self.leading)
+        measured = tuple(dict.fromkeys((*first, *_pairs(exclusions, names))))
         whole, most = min(Fraction(epsilon), exact(epsilon)), Fraction(delta)
         if disjoint:
             settled, shares = plan_shares(domains, rows, whole, most, len(first))
-            return MarkovPlan(settled, first, shares, whole, epsilon)
+            return MarkovPlan(settled, measured, shares, whole, epsilon, exclusions, leading)
         row_epsilon = float(whole * (1 - self._share(domains, rows, whole, most, len(first))))
         left = whole - Fraction(row_epsilon)
         settled, shares = plan_shares(domains, rows, left, most, len(first))
-        return MarkovPlan(settled, first, shares, left, row_epsilon)
+        return MarkovPlan(settled, measured, shares, left, row_epsilon, exclusions, leading)
 
     def _share(self, domains: Sequence[Domain], rows: int, epsilon: Fraction, delta: Fraction, first: int) -> Fraction:
         """The reference's part of ε: what is given, else the least that makes its noise a small multiple of sampling
@@ -122,6 +139,15 @@ class Private:
             listed += [(target, other) for other in range(len(names)) if other != target]
         return tuple(dict.fromkeys((min(pair), max(pair)) for pair in listed))
 
+    def _about(self, names: Sequence[str]) -> tuple[Exclusion, ...]:
+        """The exclusions both of whose columns are there."""
+        return tuple(each for each in self.exclusions if {each.one.column, each.other.column} <= {*names})
+
+    def _boundaries(self, name: str) -> tuple[float, ...]:
+        """The numbers that rules compare a column with."""
+        regions = [region for each in self.exclusions for region in (each.one, each.other) if region.column == name]
+        return tuple(float(value) for region in regions if not region.is_label for value in region.values)
+
     def kinds(self, names: Sequence[str]) -> Mapping[str, Kind]:
         return {}
 
@@ -130,3 +156,11 @@ class Private:
 
     def describe(self) -> str:
         return "private (a Markov network of two-way tables learned under differential privacy)"
+
+
+def _pairs(exclusions: Sequence[Exclusion], names: Sequence[str]) -> list[tuple[int, int]]:
+    """The pairs that implications are about. They are measured after those of the user, where tables are measured, and
+    never for their own sake: zeros alone make the rules true.
+    """
+    pairs = [(names.index(each.one.column), names.index(each.other.column)) for each in exclusions if each.is_measured]
+    return [(min(pair), max(pair)) for pair in pairs]

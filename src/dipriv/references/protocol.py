@@ -137,6 +137,10 @@ class CountableValues(Protocol):
         """
         ...
 
+    def label_numbers(self, name: str, labels: Sequence[Any]) -> list[int]:
+        """The numbers that some labels of a column have now; -1 for one that it does not have."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
@@ -189,6 +193,10 @@ class LearningPlan(Protocol):
     @property
     def row_epsilon(self) -> float:
         """The part of ε that is left for a released row's own noise."""
+        ...
+
+    def count_noises(self, rows: int) -> list[float]:
+        """The standard deviation of the noise of a count of each column, learned from this number of rows."""
         ...
 
     def coordinates(self) -> list[UniformCoordinate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -68,13 +69,17 @@ class LedgerSession:
         from dipriv.ledger import ReleaseRequest
 
         is_new = options.new_dataset is not None
-        name = options.new_dataset if is_new else options.dataset
-        known = ledger.preview(name=name, table=table, suggestion=suggestion, is_new=is_new)
-        return cls(ledger, known, ReleaseRequest(known.name, table, is_new))
+        known = ledger.preview(names=options.dataset_names, table=table, suggestion=suggestion, is_new=is_new)
+        return cls(ledger, known, ReleaseRequest(known.name, table, is_new, also=known.also))
 
     @property
     def name(self) -> str:
         return self.known.name
+
+    @property
+    def fitted(self) -> TableFingerprint:
+        """The fingerprint of the table of the fit."""
+        return self.request.table
 
     def split(self, holdout: float | None, by: str | None, default: float) -> Split:
         """The data set's own split: the same for this and every later release."""
@@ -92,28 +97,23 @@ class LedgerSession:
 
     def check(self, table: TableFingerprint) -> None:
         """Raise BudgetError if a table is or resembles another data set than those that count the fit."""
-        fault = None
+        names, fault = (self.name, *self.known.also), None
         try:
-            found = self.ledger.preview(name=self.name, table=table, suggestion=None)
-            if others := {*found.also} - {*self.known.also}:
+            found = self.ledger.preview(names=names, table=table, suggestion=None, fitted=self.fitted)
+            if others := {*found.also} - {*names}:
                 fault = f"this table has rows of data set {min(others)!r}, too."
         except BudgetError as error:
             fault = error.fault
         if fault is not None:
             raise BudgetError(
-                f"{fault} Rows of transform are counted for data set {self.name!r}, that of fit.",
-                "Release this table with dipriv.privatize, or fit with the name of its data set (dataset=...).",
+                f"{fault} Rows of transform are counted for data set {' and '.join(map(repr, names))}, that of fit.",
+                "Release this table with dipriv.privatize, or fit with the names of all its data sets (dataset=[...]).",
             )
 
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
         """Spend ε and δ, before any output exists."""
         reservation = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
-        if reservation.also:
-            what = spent(guarantee.epsilon, guarantee.delta)
-            others = _listed(reservation.also)
-            text = f"The table has rows of several data sets. {what} in data set {self.name!r} and also in {others}."
-            warnings.warn(text, PrivacyWarning, stacklevel=2)
-        return Receipt(guarantee, self.ledger, reservation, self.name)
+        return Receipt(guarantee, self.ledger, reservation, self.name, fitted=self.fitted)
 
 
 @dataclass
@@ -124,12 +124,15 @@ class TransformReceipts:
     """Of a further transform: with the ε of the rows' noise."""
     session: LedgerSession | None = field(repr=False, default=None)
     first: Receipt | None = None
+    process: int = field(repr=False, default_factory=os.getpid)
+    """That of the fit: a forked copy must not use its reservation a second time."""
 
     def next(self, table: TableFingerprint | None = None) -> Receipt:
         """A receipt of its own for each transform, also of several threads or generators.
 
-        The table is registered with the data set of the fit.
+        The table is registered with the data set of the fit, unless other people may have the same rows by chance.
         """
+        table = table if table is not None and _is_telling(table) else None
         if self.session is not None and table is not None:
             self.session.check(table)
         receipt = self._next()
@@ -146,7 +149,7 @@ class TransformReceipts:
     def _next(self) -> Receipt:
         with _LOCK:
             first, self.first = self.first, None
-        if first is not None:
+        if first is not None and self.process == os.getpid():
             return first
         return Receipt(self.guarantee) if self.session is None else self.session.reserve(self.guarantee)
 
@@ -174,7 +177,7 @@ class StreamedTable:
         seen = None if self.fingerprint is None or not self.fingerprint.rows else self.fingerprint.result()
         self.receipt = receipt = self.receipts.next(seen)
         self.counted = len(receipt.also)
-        self.registered = 0 if seen is None else seen.rows
+        self.registered = seen.rows if seen is not None and _is_telling(seen) else 0
         return receipt
 
     def register_before_leaving(self) -> None:
@@ -187,8 +190,9 @@ class StreamedTable:
         if self.receipt is None or self.fingerprint is None or self.fingerprint.rows == self.registered:
             return
         seen = self.fingerprint.result()
-        self.receipt.add_table(seen)
-        self.registered = seen.rows
+        if _is_telling(seen):
+            self.receipt.add_table(seen)
+            self.registered = seen.rows
 
     def __enter__(self) -> StreamedTable:
         return self
@@ -203,7 +207,13 @@ class StreamedTable:
             text = f"Rows of the stream are those of another data set. {what} also in {_listed(later)}"
             exceeded = self.receipt.exceeded(later)
             text += f", more than the budget of {' and '.join(map(repr, exceeded))} allows." if exceeded else "."
+            text += " Where that has another privacy unit or a hold-out, the sums there do not bound what is learned."
             warnings.warn(text, PrivacyWarning, stacklevel=3)
+
+
+def _is_telling(table: TableFingerprint) -> bool:
+    """Whether a table with the same rows, in their order at least, has the same people, and not by chance others."""
+    return table.is_telling or table.has_telling_order
 
 
 def _listed(reservations: Sequence[Reservation]) -> str:
@@ -219,6 +229,10 @@ class Receipt:
     reservation: Reservation | None = None
     dataset: str | None = None
     is_open: bool = True
+    process: int = field(repr=False, default_factory=os.getpid)
+    """A forked copy says nothing to the ledger."""
+    fitted: TableFingerprint | None = field(repr=False, default=None)
+    """Of the table that ε was reserved for."""
 
     @property
     def also(self) -> tuple[Reservation, ...]:
@@ -228,13 +242,13 @@ class Receipt:
     def add_table(self, table: TableFingerprint) -> None:
         """Register further rows of the release; they are counted in every data set whose rows they are."""
         if self.ledger is not None and self.reservation is not None:
-            self.reservation = self.ledger.add_table(self.reservation, table)
+            self.reservation = self.ledger.add_table(self.reservation, table, self.fitted)
 
     def exceeded(self, reservations: Sequence[Reservation]) -> list[str]:
-        """The data sets of these reservations whose budget is exceeded."""
-        if self.ledger is None:
-            return []
-        found = [self.ledger.dataset(one.dataset) for one in reservations]
+        """The data sets of these reservations whose budget is exceeded, as far as the ledger can be read."""
+        found = []
+        with suppress(DiprivError):
+            found = [] if self.ledger is None else [self.ledger.dataset(one.dataset) for one in reservations]
         return [one.name for one in found if one.spent > one.budget or one.delta_spent > one.delta_budget]
 
     def commit(self, n_rows: int) -> None:
@@ -247,7 +261,7 @@ class Receipt:
         """The release did not succeed; its ε stays spent, and the error says so."""
         if self.is_open:
             error.add_note(self._spent())
-            if self.ledger is not None and self.reservation is not None:
+            if self.ledger is not None and self.reservation is not None and self.process == os.getpid():
                 with suppress(DiprivError):  # a release that stays reserved is spent, too
                     self.ledger.fail(self.reservation)
         self.is_open = False

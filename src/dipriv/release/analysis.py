@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from dipriv._base.progress import Progress
 from dipriv.errors import InputError
@@ -67,12 +67,11 @@ class Analysis:
             )
 
 
-class Analysable:
+class Analysable(Protocol):
     """The methods of `Release` and of `Sheet` that rest on the model of a private reference."""
 
     @property
-    def _analysis(self) -> Analysis:
-        raise NotImplementedError
+    def _analysis(self) -> Analysis: ...
 
     @property
     def reference(self) -> ReferenceAnswers:
@@ -96,7 +95,7 @@ class Analysable:
         """An interval for a statistic of the population that the private table was drawn from.
 
         Tables are drawn from the private reference, learned and released again with fresh noise; their spread and bias
-        make the interval. This is post-processing: it costs no ε. It takes about a second for each replicate, once.
+        make the interval. This is post-processing: it costs no ε. A replicate takes a fraction of a second, once.
 
         Parameters
         ----------

@@ -80,8 +80,9 @@ class ReferenceAnswers:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the reference."""
-        return self._replicates.model.names
+        """The columns of the reference that are released as they are; others follow from them by rules."""
+        model = self._replicates.model
+        return tuple(name for name in model.names if model.rewriting is None or name not in model.rewriting.computed)
 
     def probability(self, where: Mapping[str, Condition], *, replicates: int = REPLICATES) -> Answer:
         """The share of rows that meet all conditions.
@@ -97,7 +98,7 @@ class ReferenceAnswers:
 
         Raises
         ------
-        InputError : there is no such column.
+        InputError : there is no such column, or it follows from others by a rule of the schema.
         """
         self._check(where)
         return self._answer(lambda view: view.total(where), tuple(where), replicates)
@@ -171,6 +172,12 @@ class ReferenceAnswers:
         return rests_on(pairs).rstrip(".") if pairs else ""
 
     def _check(self, where: Mapping[str, Condition]) -> None:
+        followed = [name for name in where if name in self._replicates.model.released_names]
+        if by_rule := [name for name in followed if name not in self.columns]:
+            raise InputError(
+                f"column {by_rule[0]!r} follows from others by a rule of the schema: the reference does not have it.",
+                "Use interval(...), which computes it in every replicate, or ask about the columns it follows from.",
+            )
         check_names(tuple(where), self.columns, "the question")
 
     def __repr__(self) -> str:

@@ -10,28 +10,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import cast
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import Counts
-from dipriv._base.columns import ColumnValues
+from dipriv._base.columns import ColumnValues, NumericColumn
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv._base.parallel import in_chunks
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.streams import Stream
 from dipriv._tables.fitted_columns import FittedColumn
+from dipriv._tables.frames import Column
 from dipriv.errors import InputError, InternalError
-from dipriv.kernels import KernelSpec
+from dipriv.kernels import Kernel, KernelSpec
 from dipriv.mechanism import decode, fill_missing
 from dipriv.references._learning.adaptive import RoundCost
 from dipriv.references._learning.learn import MarkovPlan
+from dipriv.references._learning.measurements import Spread
 from dipriv.references._learning.shares import Shares
 from dipriv.references.private import Private
 from dipriv.references.protocol import Frequencies, Reference, ValuesCounter
 from dipriv.release.fitting import FitPlan, FittedMechanism, learn_mechanism
+from dipriv.release.labels import label_numbers
 from dipriv.release.options import ReleaseOptions
+from dipriv.release.rules import Rewriting
 from dipriv.schema import Schema
 from dipriv.statistics import Cells
 
@@ -63,6 +69,8 @@ class BootstrapModel:
     """The pairs of columns that were measured."""
     deviations: Mapping[str, float]
     """The standard deviation of the noise in each count of a column."""
+    rewriting: Rewriting | None = None
+    """The rules of the schema, by which released columns follow from those of the reference."""
 
     @classmethod
     def of(cls, fitted: FittedMechanism, plan: FitPlan, options: ReleaseOptions, n_released: int) -> BootstrapModel:
@@ -74,7 +82,7 @@ class BootstrapModel:
             fitted.columns,
             fitted.reference,
             fitted.order,
-            cast(Private, options.spec),
+            cast(Private, options.spec if fitted.rewriting is None else options.spec_for(fitted.rewriting)),
             options.kernel_spec,
             plan.schema,
             options.row_epsilon,
@@ -85,11 +93,38 @@ class BootstrapModel:
             plan.labels_found,
             tuple(pair.names for pair in measured.pairs),
             {column.name: column.deviation for column in measured.columns},
+            fitted.rewriting,
         )
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The columns of the reference."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def facts(self) -> tuple[Column, ...]:
+        """The public facts of the columns that are released; by the rules of a schema, they follow from the others."""
+        return tuple(column.facts for column in self.columns) if self.rewriting is None else self.rewriting.columns
+
+    @property
+    def released_names(self) -> tuple[str, ...]:
+        """The columns that are released."""
+        return tuple(column.name for column in self.facts)
+
+    def rests_on(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The columns of the reference that released columns follow from."""
+        return tuple(names) if self.rewriting is None else self.rewriting.about(names).learned_names
+
+    def numeric(self, column: FittedColumn, labels: pa.Array | None) -> NumericColumn:
+        """What learning knows about a column beforehand."""
+        numeric = column.facts.numeric(labels)
+        return numeric if self.rewriting is None else self.rewriting.bounded(numeric)
+
+    @property
+    def deviation_of_pairs(self) -> float | None:
+        """The standard deviation of the noise in a count of a pair of columns; None where no pairs were measured."""
+        cost = self.learning.shares.round
+        return None if cost is None else Spread.of(self.learning.shares.kind, float(cost.table)).deviation
 
     def column(self, name: str) -> FittedColumn:
         """A column of the reference."""
@@ -128,21 +163,30 @@ class BootstrapModel:
             fitted = self._learn(values, bits.child(Stream.FIT))
         given = [_renumbered(*columns) for columns in zip(rows, self.columns, fitted.columns, strict=True)]
         released = _released(fitted, given, bits)
-        return Replicate(cells_of(self.columns, rows), cells_of(fitted.columns, released), fitted)
+        before, after = (
+            cells_of(columns, cells, self.rewriting)
+            for columns, cells in ((self.columns, rows), (fitted.columns, released))
+        )
+        return Replicate(before, after, fitted)
 
     def _learn(self, values: DrawnValues, bits: Bits) -> FittedMechanism:
-        numeric = [
-            column.facts.numeric(None if column.name in self.found else column.labels) for column in self.columns
-        ]
-        plan = self.spec.plan(numeric, self.declared, self.epsilon, self.delta, self.n_learned, disjoint=self.disjoint)
         facts = [column.facts for column in self.columns]
-        return learn_mechanism(self._again(plan), self.kernel, facts, tuple(self.declared), values, bits)
+        return learn_mechanism(self.learning, self._kernels, facts, tuple(self.declared), values, bits)
 
-    def _again(self, plan: MarkovPlan) -> MarkovPlan:
-        """The plan with the pairs that were measured, none chosen anew: intervals are given these pairs.
+    @cached_property
+    def _kernels(self) -> KnownKernels:
+        return KnownKernels(self.kernel)
+
+    @cached_property
+    def learning(self) -> MarkovPlan:
+        """The plan of the release with the pairs that were measured, none chosen anew: intervals are given these pairs.
 
         What the choices cost is left out, and the rest of the budget is divided evenly among the tables.
         """
+        numeric = [
+            self.numeric(column, None if column.name in self.found else column.labels) for column in self.columns
+        ]
+        plan = self.spec.plan(numeric, self.declared, self.epsilon, self.delta, self.n_learned, disjoint=self.disjoint)
         shares, cost = plan.shares, plan.shares.round
         if cost is None or not self.pairs:
             return plan
@@ -181,6 +225,28 @@ class SharesAgain(Shares):
 
 
 @dataclass(frozen=True, eq=False)
+class KnownKernels:
+    """A kernel's spec that builds the kernel of coordinates without levels once: all replicates have the same."""
+
+    spec: KernelSpec
+    _built: dict[tuple[float, tuple[str, ...]], Kernel] = field(repr=False, default_factory=dict)
+
+    def check(self, epsilon: float, margins: Sequence[UniformCoordinate]) -> None:
+        self.spec.check(epsilon, margins)
+
+    def build(self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None) -> Kernel:
+        if margins is None or any(margin.probabilities is not None for margin in margins):
+            return self.spec.build(epsilon, names, margins)
+        key = epsilon, tuple(names)
+        if key not in self._built:
+            self._built[key] = self.spec.build(epsilon, names, margins)
+        return self._built[key]
+
+    def describe(self) -> str:
+        return self.spec.describe()
+
+
+@dataclass(frozen=True, eq=False)
 class Replicate:
     """A table that was drawn from the reference, and its release."""
 
@@ -189,10 +255,12 @@ class Replicate:
     fitted: FittedMechanism = field(repr=False)
 
 
-def cells_of(columns: Sequence[FittedColumn], cells: Sequence[ColumnValues]) -> Cells:
-    """Columns of values with their labels, for statistics."""
+def cells_of(
+    columns: Sequence[FittedColumn], cells: Sequence[ColumnValues], rewriting: Rewriting | None = None
+) -> Cells:
+    """The released columns with their labels, for statistics, from those of the reference."""
     labelled = {column.name: (of, column.labels) for column, of in zip(columns, cells, strict=True)}
-    return Cells(labelled, len(cells[0]))
+    return Cells(labelled if rewriting is None else rewriting.after(labelled, columns), len(cells[0]))
 
 
 def _released(fitted: FittedMechanism, cells: Sequence[ColumnValues], bits: Bits) -> list[ColumnValues]:
@@ -239,6 +307,9 @@ class DrawnValues:
             number[places] = np.arange(len(places))
             self.labels[name] = self.labels[name].take(pa.array(places))
             self.cells[name] = _with_numbers(self.cells[name], number)
+
+    def label_numbers(self, name: str, labels: Sequence[Any]) -> list[int]:
+        return label_numbers(self.labels[name], labels)
 
 
 def _renumbered(cells: ColumnValues, before: FittedColumn, after: FittedColumn) -> ColumnValues:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from dipriv.release.plan import prepare
 from dipriv.schema import ColumnType
 from dipriv.sources._fingerprint import Fingerprint, fingerprint_of
 from dipriv.sources.in_memory import DeferredSource
+from dipriv.sources.stream import forked
 
 if TYPE_CHECKING:
     from dipriv.ledger import Ledger
@@ -101,8 +101,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         labels: LabelPolicy | None = None,
         pairs: Sequence[tuple[str, str]] = (),
         ledger: Ledger | str | Path | None = None,
-        dataset: str | None = None,
-        new_dataset: str | None = None,
+        dataset: str | Sequence[str] | None = None,
+        new_dataset: str | Sequence[str] | None = None,
         seed: Seed = None,
     ) -> None:
         self.epsilon = epsilon
@@ -130,7 +130,8 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : a table as `dipriv.privatize` takes it.
+        X : a table as `dipriv.privatize` takes it, or a list of rows, which are read as doubles; what is no number is
+            missing.
         y : ignored, and not privatized; a `PrivacyWarning` says so.
 
         Returns
@@ -140,6 +141,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError, SchemaError, ReferenceDataError, BudgetError, LedgerError : as `dipriv.privatize`.
+
+        Warns
+        -----
+        PrivacyWarning, UtilityWarning : as `dipriv.privatize`, and if `y` is given.
         """
         options = self._options()
         options.warn()
@@ -149,15 +154,16 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         table = as_table(X)
         plan = prepare(DeferredSource(table), options)
+        plan.warn_if_too_small()
         release = plan.run()
         self.mechanism_ = release.secrets.mechanism
         self.guarantee_ = plan.guarantee
         self.local_guarantee_ = make_local_guarantee(options.spec, options.kernel_spec, plan.fit_plan, plan.origin)
         self.schema_ = release.schema
-        self._read_from_text = read_from_text(table, [column.facts for column in self.mechanism_.columns])
+        self._read_from_text = read_from_text(table, self.mechanism_.facts)
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        self._keep, self._seed = tuple(options.keep), options.seed
+        self._keep, self._seed, self._marks = tuple(options.keep), options.seed, options.file_dialect.missing
         again = replace(plan.guarantee, epsilon=self.mechanism_.kernel.epsilon, delta=0.0)
         self._receipts = TransformReceipts(again, plan.session, release.receipt)
         self._fingerprint_key = os.urandom(32)
@@ -204,7 +210,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         receipts = self._open_receipts()
         receipt = receipts.next(self._seen_by_ledger(receipts, table))
         with receipt.failing():
-            released = self.mechanism_.release(typed, self._keep, source(self._seed).child(Stream.NOISE))
+            bits = source(self._seed).child(Stream.NOISE)
+            released = self.mechanism_.release(typed.with_wide_indices(), self._keep, bits)
+            if typed.backend == "pyarrow":
+                released = frames.with_index_types(released, self.mechanism_.types)
             receipt.commit(table.rows)
         return released
 
@@ -221,15 +230,22 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        batches : Arrow record batches with the columns that `fit` saw.
+        batches : Arrow record batches with the columns that `fit` saw. Cells are read in the types of `fit`, alike in
+            every type in which they come; what cannot be read is missing, and so is, after the first batch, a column
+            that a batch lacks. Other columns are not read. State types where you read a file in parts (`dtype=str` in
+            `pandas.read_csv`): a reader that guesses them from the cells of each part may change what is in them, such
+            as decimal commas, and then one row changes others.
 
         Returns
         -------
-        An iterator of released batches. The release is committed in the ledger when it is exhausted.
+        An iterator of released batches in the types and the order of columns of `fit`. The release is committed in the
+        ledger when it is exhausted.
 
         Raises
         ------
-        InputError, ReferenceDataError : the columns are not those of `fit`.
+        DisclosureError : after the last batch, if these were all the reference rows, which have no formal protection:
+            discard what was released.
+        InputError, ReferenceDataError : the first batch lacks a column of `fit`.
         BudgetError : the ledger's budget does not allow another transform, or the first batch has the rows of another
             data set.
 
@@ -247,8 +263,10 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         first = list(islice(seen, 1))
         receipt = table.reserve()
         with receipt.failing(), table:
-            bits, n_rows = source(self._seed).child(Stream.NOISE), 0
+            bits, n_rows, process = source(self._seed).child(Stream.NOISE), 0, os.getpid()
             for batch in self.mechanism_.release_batches(chain(first, seen), self._keep, bits):
+                if process != os.getpid():
+                    raise forked()
                 table.register_before_leaving()
                 n_rows += batch.num_rows
                 yield batch
@@ -257,18 +275,33 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             table.register()
             receipt.commit(n_rows)
 
-    def _seen_by(self, fingerprints: Iterable[Fingerprint], batches: Iterable[Any]) -> Iterator[Any]:
+    def _seen_by(self, fingerprints: Sequence[Fingerprint], batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """The batches in the types of `fit`, with the columns of the first one, in the order that `fit` saw.
+
+        Nothing about a later batch is refused, as rows have left: which columns a part of a file has, and their types,
+        may follow from its cells. A column that it lacks is missing in all its rows, others are not read.
+        """
+        marks = {column.name: self._marks for column in self._read_from_text}
+        passed = [name for name in self.feature_names_in_ if name in {*self._keep, self.mechanism_.by}]
+        first: pa.Schema | None = None
         for batch in (batch for batch in batches if batch.num_rows):
-            typed = self._typed(frames.read(batch))
-            self.mechanism_.check(typed)
+            if first is None:
+                first = frames.read(batch).native.schema
+                check_names(self._keep, first.names, "keep")
+            rows = _with_columns(batch, first)
+            typed = self.mechanism_.converted(frames.read(rows), marks)
+            for name in passed:
+                typed = typed.append_column(name, rows.column(name))
+            typed = typed.select([name for name in self.feature_names_in_ if name in typed.column_names])
+            self.mechanism_.check(frames.read(typed))
             for fingerprint in fingerprints:
-                is_whole = {*fingerprint.names} <= {*batch.schema.names}
-                fingerprint.update(batch.select(list(fingerprint.names)) if is_whole else batch)
-            yield typed.native.combine_chunks().to_batches()[0]
+                is_whole = {*fingerprint.names} <= {*first.names}
+                fingerprint.update(rows.select(list(fingerprint.names)) if is_whole else rows)
+            yield typed.to_batches()[0]
 
     def _typed(self, table: Table) -> Table:
         """Rows in the types of `fit`; columns of text that it read as numbers or dates are read in the same way."""
-        return self.mechanism_.typed(conform(table, self._read_from_text))
+        return self.mechanism_.typed(conform(table, self._read_from_text, self._marks))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit and transform the same rows: with a private reference, a known distribution or a public table.
@@ -365,9 +398,9 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         receipts = state.get("_receipts")
         return state if receipts is None or receipts.session is None else state | {"_receipts": None}
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """As scikit-learn shows it, without the password of a database."""
-        return re.sub(r"(://[^:@/\s]+):[^@/\s]+@", r"\1:***@", super().__repr__(N_CHAR_MAX))
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A parameter, as it is given; the URL of a ledger may have a password, which nothing shows."""
+        super().__setattr__(name, _HiddenUrl(value) if name == "ledger" and type(value) is str else value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -375,6 +408,26 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.non_deterministic = True
         return tags
+
+
+class _HiddenUrl(str):
+    """The path or URL of a ledger, shown without what may be a password: by scikit-learn, pipelines, notebooks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        scheme, has_place, _ = self.partition("://")
+        return repr(f"{scheme}://***" if has_place else str(self))
+
+
+def _with_columns(batch: pa.RecordBatch, like: pa.Schema) -> pa.RecordBatch:
+    """These columns of a batch, of any types; nulls where it lacks one."""
+    names = batch.schema.names
+    arrays = [
+        batch.column(names.index(column.name)) if column.name in names else pa.nulls(batch.num_rows, column.type)
+        for column in like
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=like.names)
 
 
 def _fitted_on(more: str) -> DisclosureError:
@@ -385,11 +438,16 @@ def _fitted_on(more: str) -> DisclosureError:
 
 
 def as_table(X: Any) -> Table:
-    """A table of any form that scikit-learn passes on: dataframes as they are, other things as arrays."""
+    """A table of any form that scikit-learn passes on: dataframes as they are, other things as arrays.
+
+    Lists, which have no type, are doubles, and what is no number is missing: numpy would find a type for all cells.
+    """
     if issparse(X):
         raise InputError("sparse input is not supported.", "Convert it to a dense array: X.toarray().")
     is_frame = type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
-    if isinstance(X, list) or (hasattr(X, "__array__") and not is_frame):
+    if isinstance(X, list):
+        X = _as_numbers(_numbers_of_objects(np.array(X, dtype=object)))
+    elif hasattr(X, "__array__") and not is_frame:
         X = _as_numbers(np.asarray(X))
     return frames.read(X)
 

@@ -30,7 +30,7 @@ def evidence_of(mechanism: FittedMechanism) -> Evidence | None:
         column_evidence(column, one, measured.n_rows, column.name in mechanism.declared)
         for column, one in zip(mechanism.columns, _in_order(mechanism, measured), strict=True)
     )
-    return Evidence(measured.n_rows, columns, measured.pairs)
+    return Evidence(measured.n_rows, columns, measured.pairs, measured.pairs_named)
 
 
 def _in_order(mechanism: FittedMechanism, measured: Measurements) -> tuple[MeasuredColumn, ...]:

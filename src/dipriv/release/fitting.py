@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import ColumnValues
 from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv._base.jit import announce_compilation
@@ -19,15 +20,18 @@ from dipriv._base.parallel import in_chunks
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits, Draws
 from dipriv._random.streams import Stream
+from dipriv._tables.any_values import array_from_any
 from dipriv._tables.arrow import distinct_labels, group_codes
+from dipriv._tables.codes import recoded
 from dipriv._tables.fitted_columns import (
     FittedColumn,
     fit_columns,
     label_of_others,
     with_levels,
 )
-from dipriv._tables.frames import Column, Table, check_names, read
+from dipriv._tables.frames import Column, Table, check_names, read, with_index_types
 from dipriv.codecs import Codec
+from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError, InternalError, ReferenceDataError
 from dipriv.kernels import Kernel, KernelSpec
@@ -44,8 +48,10 @@ from dipriv.references import (
 from dipriv.references.measured import Measurements
 from dipriv.references.protocol import draw_order
 from dipriv.release.labels import LabelledValues, Labels, TableValues, check_labels, labels_of, read_labels
+from dipriv.release.rules import Rewriting
+from dipriv.release.weights import Sums, rescaled, sum_of, totals_of
 from dipriv.schema import Categorical, Schema
-from dipriv.sources.protocol import CountableRows
+from dipriv.sources.protocol import CountableRows, Persons
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +67,46 @@ class FittedMechanism:
     declared: tuple[str, ...] = ()
     measurements: Measurements | None = field(repr=False, default=None)
     """What a private reference was learned from; None for other references."""
+    rewriting: Rewriting | None = None
+    """The rules of the schema, by which rows are rewritten before they are encoded and after they are released."""
+    constant: tuple[str, ...] = ()
+    """Columns that are released once for a person; they are first in the order."""
+    anew: tuple[str, ...] = ()
+    """Columns of identifiers that are released with new ones: a row's number among the released rows, from 1 on."""
 
     def __post_init__(self) -> None:
         width = sum(column.codec.dims for column in self.columns)
         if self.kernel.width != width or sorted(self.order) != list(range(width)):
             raise InputError("the kernel and the order do not fit the columns, each of them once.", "Fit anew.")
+        of_v = [column.name for column in self.columns for _ in range(column.codec.dims)]
+        if {of_v[place] for place in self.order[: self.n_constant]} != {*self.constant}:
+            raise InternalError("constant columns are not first in the order.", "This is a fault in dipriv: report it.")
+
+    @property
+    def n_constant(self) -> int:
+        """How many columns of V, and of U, the constant columns take."""
+        return sum(column.codec.dims for column in self.columns if column.name in self.constant)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The columns that are released."""
+        return self.learned_names if self.rewriting is None else self.rewriting.names
+
+    @property
+    def learned_names(self) -> tuple[str, ...]:
+        """The columns that are perturbed; by the rules of a schema, others may follow from them."""
         return tuple(column.name for column in self.columns)
 
     @property
+    def facts(self) -> tuple[Column, ...]:
+        """The public facts of the columns that are released."""
+        return tuple(column.facts for column in self.columns) if self.rewriting is None else self.rewriting.columns
+
+    @property
     def schema(self) -> Schema:
-        """What each column was taken as."""
-        return Schema({column.name: column.kind for column in self.columns})
+        """What each released column was taken as, and the rules that hold."""
+        kinds = {column.name: column.kind for column in self.columns}
+        return Schema(kinds) if self.rewriting is None else self.rewriting.released_schema(kinds)
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -82,38 +114,94 @@ class FittedMechanism:
         return compose(self._codecs, self.reference, self.kernel, self.order)
 
     @property
+    def chain(self) -> Chain:
+        """The arrows in two parts, through Ũ."""
+        return Chain(self._codecs, self.reference, self.kernel, self.order)
+
+    @property
     def _codecs(self) -> tuple[Codec, ...]:
         return tuple(column.codec for column in self.columns)
 
     def release(
-        self, table: Table, keep: Sequence[str], bits: Bits, first: int = 0, progress: Progress = no_progress
+        self,
+        table: Table,
+        keep: Sequence[str],
+        bits: Bits,
+        first: int = 0,
+        progress: Progress = no_progress,
+        *,
+        persons: Persons | None = None,
+        sums: Sums | None = None,
     ) -> Any:
         """Release every row of the table, in its own library and dtypes; `first` is the first row's number.
 
-        Total: columns and their types may be refused, by facts that are public, but no cell.
+        `sums` are those of released weights of all tables, where this is not the only one. Total: columns and their
+        types may be refused, by facts that are public, but no cell.
         """
         table = self.typed(table)
+        labelled = self._released(table, bits, first, progress, persons)
+        for number, (name, total) in enumerate(self.totals.items()):
+            cells, labels = labelled[name]
+            released = sum_of(cells) if sums is None else sums[name]
+            uniforms = _uniforms(bits.child(Stream.ROUNDING), number, first, table.rows, persons)
+            labelled[name] = rescaled(cells, total, released, uniforms), labels
+        keys = {}
+        if persons is not None and persons.column is not None:
+            keys[persons.column] = persons.numbers[first : first + table.rows]
+        return table.rebuild(labelled, keep, keys, dict.fromkeys(self.anew, first + 1))
+
+    def weight_sums(self, table: Table, bits: Bits, first: int = 0, *, persons: Persons | None = None) -> Sums:
+        """The sums of the released weights of a table, before they are rescaled to their totals."""
+        labelled = self._released(self.typed(table), bits, first, no_progress, persons)
+        return {name: sum_of(labelled[name][0]) for name in self.totals}
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        """{column: the public total that its released weights are rescaled to}."""
+        return totals_of(self.schema)
+
+    def _released(
+        self, table: Table, bits: Bits, first: int, progress: Progress, persons: Persons | None
+    ) -> dict[str, tuple[ColumnValues, pa.Array | None]]:
+        """The released columns of a typed table, as numbers with their labels."""
         self.check(table)
-        cells = [column.all_cells(table) for column in self.columns]
+        learned = table if self.rewriting is None else self.rewriting.before(table)
+        cells = [column.all_cells(learned) for column in self.columns]
         groups = self._groups_of(table)
 
-        def privatize(rows: slice, number: int) -> list[ColumnValues]:
-            """Release the selected rows of this chunk, whose first row has this number."""
+        def chosen(rows: slice, number: int, reference: Any) -> list[ColumnValues]:
+            """The cells of the selected rows of this chunk, whose first row has this number."""
             here = [column.take(rows) for column in cells]
             if table.selected is not None:
                 here = [column.take(table.selected[rows]) for column in here]
-            reference = self.reference
-            if groups is not None:
-                reference = reference.at(groups[number : number + len(here[0])])
             draws = Draws(bits.child(Stream.MISSING), first + number, len(here[0]))
-            here = fill_missing(here, self._codecs, reference, self.order, draws)
-            if groups is None:
-                return self.mechanism.privatize(here, bits, first + number)
-            return Chain(self._codecs, reference, self.kernel, self.order).privatize(here, bits, first + number)
+            return fill_missing(here, self._codecs, reference, self.order, draws)
 
-        released = in_chunks(privatize, len(cells[0]), table.selected, len(self.order), progress)
+        def privatize(rows: slice, number: int) -> list[ColumnValues]:
+            """Release the selected rows of this chunk."""
+            if groups is None:
+                return self.mechanism.privatize(chosen(rows, number, self.reference), bits, first + number)
+            count = rows.stop - rows.start if table.selected is None else int(table.selected[rows].sum())
+            reference = self.reference.at(groups[number : number + count])
+            chain = Chain(self._codecs, reference, self.kernel, self.order)
+            return chain.privatize(chosen(rows, number, reference), bits, first + number)
+
+        def perturb(rows: slice, number: int) -> list[ColumnValues]:
+            """Ũ of the selected rows of this chunk, column by column."""
+            u = self.chain.perturb(chosen(rows, number, self.reference), bits, first + number)
+            return [ColumnValues(column) for column in u.T]
+
+        width = len(self.order)
+        if persons is None or not self.constant:
+            released = in_chunks(privatize, len(cells[0]), table.selected, width, progress)
+        else:
+            u = np.stack([part.values for part in in_chunks(perturb, len(cells[0]), table.selected, width)], axis=1)
+            u[:, : self.n_constant] = persons.share(u[:, : self.n_constant], first)
+            released = in_chunks(lambda rows, _: self.chain.restore(u[rows]), len(u), None, width, progress)
         labelled = {column.name: (part, column.labels) for column, part in zip(self.columns, released, strict=True)}
-        return table.rebuild(labelled, keep)
+        if self.rewriting is not None:
+            labelled = self.rewriting.after(labelled, self.columns)
+        return labelled
 
     def release_batches(
         self, batches: Iterable[pa.RecordBatch], keep: Sequence[str], bits: Bits
@@ -122,29 +210,69 @@ class FittedMechanism:
         first = 0
         for batch in batches:
             if batch.num_rows:
-                yield from self.release(read(batch), keep, bits, first=first).to_batches()
+                released = self.release(read(batch), keep, bits, first=first)
+                yield from with_index_types(released, self.types).to_batches()
                 first += batch.num_rows
 
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The Arrow types of the columns."""
+        return {column.name: column.arrow_type for column in self.facts}
+
     def typed(self, table: Table) -> Table:
-        """The table where columns whose type would follow from their cells have that of the reference."""
-        return table.with_types({column.name: column.facts.arrow_type for column in self.columns})
+        """The table where columns whose type would follow from their cells have that of the reference.
+
+        And where codes are labels, as the reference has them.
+        """
+        return recoded(table.with_types(self.types), self.facts)
+
+    def converted(self, table: Table, marks: Mapping[str, Sequence[str]] | None = None) -> pa.Table:
+        """The columns of the reference that a table of any types has, in the reference's types, cell by cell.
+
+        What cannot be converted is missing. `marks` are further marks of missing cells, of some columns.
+        """
+        marks = marks or {}
+        names = [name for name in self.types if name in table.names]
+        return self.as_learned({name: table.converted(name, self.types[name], marks.get(name, ())) for name in names})
+
+    def as_learned(self, arrays: Mapping[str, pa.Array]) -> pa.Table:
+        """Converted columns, where text is the label that means the same."""
+        fitted = {column.name: column for column in self.columns}
+        return pa.table(
+            {name: fitted[name].as_learned(array) if name in fitted else array for name, array in arrays.items()}
+        )
 
     def check(self, table: Table) -> None:
         """The table must have the columns that the reference has, with the same types."""
+        table = recoded(table, self.facts)
+        if self.rewriting is not None:
+            self.rewriting.check(table)
+            table = self.rewriting.before(table)
         for column in self.columns:
             column.check(table)
 
     def _groups_of(self, table: Table) -> NDArray[np.intp] | None:
-        if self.by is None:
+        if self.by is None or self.groups is None:
             return None
         check_names([self.by], table.names, "by")
-        codes = group_codes(table.array(self.by), self.groups)
+        array = table.array(self.by)
+        typed = array_from_any(array, self.groups.type)
+        absent, was_absent = (of.is_null().to_numpy(zero_copy_only=False) for of in (typed, array))
+        codes = np.where(absent & ~was_absent, -1, group_codes(typed, self.groups))  # not what cannot be converted
         if np.any(codes < 0):
             raise ReferenceDataError(
                 f"column {self.by!r}: some rows belong to groups that have no reference rows.",
                 "Fit on the first rows of every group, or leave these rows out.",
             )
         return codes
+
+
+def _uniforms(bits: Bits, column: int, first: int, rows: int, persons: Persons | None) -> FloatArray:
+    """A uniform number for each row; with persons the same in all rows of one, where equal weights have to stay so."""
+    if persons is None:
+        return Draws(bits, first, rows).of_column(column).uniforms()
+    of_persons = Draws(bits, 0, int(persons.numbers.max()) + 1).of_column(column).uniforms()
+    return of_persons[persons.numbers[first : first + rows]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,16 +305,28 @@ class FitPlan:
     _learning: LearningPlan | None = field(repr=False, default=None)
     _labels: Labels = field(repr=False, default_factory=dict)
     _fitted: FittedMechanism | None = field(repr=False, default=None)
+    rewriting: Rewriting | None = None
+    constant: tuple[str, ...] = ()
+    """The learned columns that are released once for a person."""
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """The columns whose kinds are declared."""
+        """The learned columns whose kinds are declared."""
         return tuple(self.schema)
+
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The released columns whose kinds or values the schema states; rules may make others of them."""
+        return self.declared if self.rewriting is None else self.rewriting.stated
 
     @property
     def lists_categories(self) -> bool:
         """Whether the types of columns list categories that a reference, not a private one, takes over."""
         return self._learning is None and any(column.labels is not None for column in self.columns)
+
+    def count_noises(self, rows: int) -> list[float]:
+        """The noise of a count of each column, as a share of the rows that a private reference is learned from."""
+        return [] if self._learning is None else [noise / max(1, rows) for noise in self._learning.count_noises(rows)]
 
     def fit(self, rows: CountableRows | None, bits: Bits) -> FittedMechanism:
         """The fitted mechanism; a private reference is learned from these rows."""
@@ -196,7 +336,8 @@ class FitPlan:
             raise InternalError("a reference is to be learned from no rows.", "This is a fault in dipriv: report it.")
         announce_compilation()
         values = TableValues(rows, self.columns, dict(self._labels))
-        return learn_mechanism(self._learning, self._kernel, self.columns, self.declared, values, bits)
+        learned = learn_mechanism(self._learning, self._kernel, self.columns, self.declared, values, bits)
+        return replace(learned, rewriting=self.rewriting, constant=self.constant)
 
 
 def learn_mechanism(
@@ -232,6 +373,8 @@ def plan_fit(
     rows: CountableRows | None = None,
     reference: Table | None = None,
     disjoint: bool = False,
+    rewriting: Rewriting | None = None,
+    constant: tuple[str, ...] = (),
     bits: Bits,
 ) -> FitPlan:
     """Plan how the reference is fitted, with ε for each released row; every refusal comes here, before ε is spent.
@@ -246,13 +389,21 @@ def plan_fit(
         The table that other references are fitted on; None where the spec reads no rows.
     disjoint
         Whether `rows` are not released: then reference and released rows have all of ε each.
+    rewriting
+        The rules of the schema; columns, schema and rows are those that are learned.
+    constant
+        Learned columns that are released once for a person.
     """
     if spec.source == "private":
         if rows is None:
             raise InternalError("a private reference needs rows.", "This is a fault in dipriv: please report it.")
         learnable = cast(LearnableSpec, spec)
-        return _plan_learning(learnable, kernel, epsilon, columns, schema, rows, delta=delta, disjoint=disjoint)
-    fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits)
+        planned = _plan_learning(
+            learnable, kernel, epsilon, columns, schema, rows, rewriting, delta=delta, disjoint=disjoint
+        )
+        return replace(planned, rewriting=rewriting, constant=constant)
+    fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits, constant)
+    fitted = replace(fitted, rewriting=rewriting, constant=constant)
     return FitPlan(
         spec,
         tuple(columns),
@@ -263,6 +414,8 @@ def plan_fit(
         by=fitted.by,
         width=len(fitted.order),
         _fitted=fitted,
+        rewriting=rewriting,
+        constant=constant,
     )
 
 
@@ -273,6 +426,7 @@ def _plan_learning(
     columns: Sequence[Column],
     schema: Schema,
     rows: CountableRows,
+    rewriting: Rewriting | None,
     *,
     delta: float,
     disjoint: bool,
@@ -283,6 +437,8 @@ def _plan_learning(
     read = tuple(column.name for column in unlisted) if spec.labels == "public" else ()
     labels |= read_labels(unlisted, rows) if read else {}
     numeric = [column.numeric(labels.get(column.name)) for column in columns]
+    if rewriting is not None:
+        numeric = [rewriting.bounded(column) for column in numeric]
     learning = spec.plan(numeric, schema, epsilon, delta, rows.n_rows, disjoint=disjoint)
     found = {column.name: label_of_others(column) for column in unlisted if column.name not in labels}
     if not 0 <= learning.delta <= Fraction(delta):
@@ -313,14 +469,19 @@ def fit(
     schema: Schema,
     reference: Table | None,
     bits: Bits,
+    leading: Sequence[str] = (),
 ) -> FittedMechanism:
-    """Fit codecs and reference on the reference rows (None where the spec reads none), and build the kernel."""
+    """Fit codecs and reference on the reference rows (None where the spec reads none), and build the kernel.
+
+    `leading` columns come first in the chain rule, for every order of the others.
+    """
     announce_compilation()
     names = [column.name for column in facts]
     determined = spec.kinds(names)
     columns = fit_columns(facts, schema, determined, reference)
     codecs = [column.codec for column in columns]
-    order = _order_of_v(codecs, draw_order(_checked(spec.order, names), names, bits.child(Stream.ORDER)))
+    drawn = draw_order(_checked(spec.order, names), names, bits.child(Stream.ORDER))
+    order = _order_of_v(codecs, sorted(drawn, key=lambda position: names[position] not in leading))
     of_v = [column.name for column in columns for _ in range(column.codec.dims)]
     chained = tuple(of_v[position] for position in order)
     lower = np.array([low for codec in codecs for low in codec.lower])[list(order)]
@@ -349,11 +510,16 @@ def coordinates_of(
 
 
 def _encoded(column: FittedColumn) -> EncodedColumn:
+    is_categorical = isinstance(column.kind, Categorical)
+    if isinstance(column.codec, BinnedCodec | RankedLevelsCodec):
+        inside = column.codec.decode(np.arange(0.5, column.codec.states)[:, np.newaxis]).values
+        points = np.zeros(len(inside)) if is_categorical else np.nan_to_num(inside.astype(np.float64))
+        return EncodedColumn(column.name, None, len(column.codec.missing), is_categorical, points=points)
     if not isinstance(column.codec, LevelsCodec):
         return EncodedColumn(column.name)
     missing = len(column.codec.missing)
     values = np.concatenate([np.zeros(missing), column.codec.levels.astype(np.float64)])
-    return EncodedColumn(column.name, values, missing, isinstance(column.kind, Categorical), _declared_places(column))
+    return EncodedColumn(column.name, values, missing, is_categorical, _declared_places(column))
 
 
 def _declared_places(column: FittedColumn) -> tuple[int, ...] | None:

@@ -10,16 +10,22 @@ from dataclasses import replace
 from typing import Any, Unpack, cast
 
 from dipriv._base.progress import Progress, no_progress
+from dipriv._tables.codes import Recoding
 from dipriv.errors import InputError
 from dipriv.references import LearnableSpec
+from dipriv.release.bootstrap import BootstrapModel
+from dipriv.release.columns import columns_of
 from dipriv.release.labels import check_labels, labels_of, read_labels
 from dipriv.release.options import OptionTypes, ReleaseOptions
+from dipriv.release.rules import Rewriting, bind
 from dipriv.sources import open_source
 from dipriv.sources.protocol import RowSource, Scan
 from dipriv.utility.forecast import PublicFacts, Setting
 from dipriv.utility.plan import Forecast, plan_release
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+FACTORS, MAX_EPSILON = (1, 2, 4, 8), 16.0
+"""Times its ε, but not beyond the second, a release is compared with others."""
 WITHOUT_EFFECT = ("ledger", "dataset", "new_dataset", "seed", "split")
 """Options of a release that a forecast does not depend on."""
 
@@ -54,7 +60,7 @@ def plan(data: Any, epsilon: float | Sequence[float] = EPSILONS, **options: Unpa
     >>> plan(table, 4.0).names
     ('age', 'smokes')
     """
-    return plan_source(open_source(data), epsilon, **options)
+    return plan_source(open_source(data, *ReleaseOptions(1.0, **options).dialects), epsilon, **options)
 
 
 def plan_source(
@@ -79,35 +85,67 @@ def plan_source(
         raise InputError(
             f"a forecast is made for a private reference, not for this one ({first.spec.describe()}).",
             'Leave reference and public out, or use reference="private".',
+            command="Leave out what belongs to another reference.",
         )
-    facts = public_facts(source, first, progress)
+    facts, rewriting = _facts_and_rules(source, first, progress)
     settings = [
-        Setting(one.row_epsilon, one.row_delta, cast(LearnableSpec, one.spec), one.kernel_spec, one.holdout)
-        for one in each
+        Setting(one.row_epsilon, one.row_delta, _spec(one, rewriting), one.kernel_spec, one.holdout) for one in each
     ]
     found = plan_release(facts, settings, first.total_delta)
     return _of_units(found, [one.epsilon for one in each])
 
 
 def public_facts(source: RowSource[Any], options: ReleaseOptions, progress: Progress = no_progress) -> PublicFacts:
-    """The number of rows, and the columns' names, types, declared kinds and public labels."""
+    """The number of rows, and the names, types, declared kinds and public labels of the columns that are learned."""
+    return _facts_and_rules(source, options, progress)[0]
+
+
+def _facts_and_rules(
+    source: RowSource[Any], options: ReleaseOptions, progress: Progress
+) -> tuple[PublicFacts, Rewriting | None]:
     names = options.privatized(source.column_names)
-    declared = options.declared(names, source.column_names)
+    declared = options.declared(names)
+    stated = options.rules(names, source.column_names)
     rules = options.type_rules(names, declared)
     spec = cast(LearnableSpec, options.spec)
     reads_labels = spec.labels == "public"
-    rows = source.scan(Scan(names, (), (), counted=reads_labels, types=rules, progress=progress))
+    rows = source.scan(Scan(names, counted=reads_labels, types=rules, progress=progress))
     try:
-        columns = rows.columns(names)
+        columns, declared = columns_of(rows, names, declared)
+        rewriting = None
+        if stated:
+            rewriting = bind(stated, columns, declared)
+            columns, declared = rewriting.learned(), rewriting.learned_schema()
         labels, unlisted = labels_of(columns, declared)
         check_labels(unlisted, spec.labels, options.row_delta)
         read = tuple(column.name for column in unlisted) if reads_labels else ()
         if read:
-            labels |= read_labels(unlisted, rows.countable(rows.select(None, None, None, options.bits())))
+            every = rows.select(None, None, None, options.bits())
+            labels |= read_labels(unlisted, rows.countable(every, Recoding(tuple(columns))))
         numeric = tuple(column.numeric(labels.get(column.name)) for column in columns)
-        return PublicFacts(rows.n_rows, numeric, declared, read)
+        if rewriting is not None:
+            numeric = tuple(map(rewriting.bounded, numeric))
+        return PublicFacts(rows.n_rows, numeric, declared, read), rewriting
     finally:
         rows.close()
+
+
+def forecast_of(model: BootstrapModel, delta: float) -> Forecast:
+    """What more ε would have given: from the public facts and the options of a release alone; `delta` is its δ."""
+    columns = [column.facts for column in model.columns]
+    labels, unlisted = labels_of(columns, model.declared)
+    read = tuple(column.name for column in unlisted) if model.spec.labels == "public" else ()
+    labels |= {name: found for name in read if (found := model.column(name).labels) is not None}
+    rows = model.n_learned + (model.n_released if model.disjoint else 0)
+    numeric = tuple(model.numeric(column, labels.get(column.name)) for column in model.columns)
+    holdout = model.n_learned / rows if model.disjoint else None
+    epsilons = [model.epsilon * factor for factor in FACTORS if factor == 1 or model.epsilon * factor <= MAX_EPSILON]
+    settings = [Setting(epsilon, model.delta, model.spec, model.kernel, holdout) for epsilon in epsilons]
+    return plan_release(PublicFacts(rows, numeric, model.declared, read), settings, delta)
+
+
+def _spec(options: ReleaseOptions, rewriting: Rewriting | None) -> LearnableSpec:
+    return cast(LearnableSpec, options.spec if rewriting is None else options.spec_for(rewriting))
 
 
 def _of_units(found: Forecast, epsilons: Sequence[float]) -> Forecast:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from threading import Lock
@@ -26,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from dipriv._base.arrays import FloatArray
-from dipriv._base.parallel import threads
+from dipriv._base.near_names import did_you_mean, listed
+from dipriv._base.parallel import in_parallel
 from dipriv._base.progress import Progress, no_progress
 from dipriv._tables.arrow import cells_to_arrow
 from dipriv.errors import InputError
@@ -115,8 +115,7 @@ class Replicates:
                 done += 1
                 progress("replicates", done, count)
 
-        with ThreadPoolExecutor(threads()) as pool:
-            list(pool.map(one, range(count)))
+        in_parallel(one, range(count))
         return {
             statistic: (
                 np.stack([self._values[statistic, number][0] for number in range(count)]),
@@ -153,10 +152,10 @@ def intervals_of(
         raise InputError(f"replicates={count!r} is not a whole number >= {MIN_REPLICATES}.", "Leave it out.")
     model = replicates.model
     known = [as_statistic(statistic, released, model) for statistic in statistics]
-    tables = {statistic: Cells.of(released, statistic.columns) for statistic in known}
+    table = Cells.of(released, list(dict.fromkeys(name for statistic in known for name in statistic.columns)))
     reasons = {statistic: _reason(statistic, model, force=force) for statistic in known}
     targets = {
-        statistic: ShareBelow(statistic.column, float(statistic.values(tables[statistic])[0]))
+        statistic: ShareBelow(statistic.column, float(statistic.values(table)[0]))
         if isinstance(statistic, Quantile)
         else statistic
         for statistic in known
@@ -165,7 +164,7 @@ def intervals_of(
     values = replicates.values(list(dict.fromkeys(targets.values())), count, progress) if targets else {}
     found: list[Interval] = []
     for statistic in known:
-        table, reason = tables[statistic], reasons[statistic]
+        reason = reasons[statistic]
         if reason is not None:
             given = statistic.values(table)
             found += [_none(name, x, level, reason, statistic, model) for name, x in _named(statistic, given)]
@@ -173,7 +172,7 @@ def intervals_of(
         target = targets[statistic]
         drawn, again = values[target]
         given = target.values(table)
-        down, up = unseen(target, table, model)
+        down, up = unseen(target, table, released, model)
         for place, (name, x) in enumerate(_named(statistic, given)):
             one = _interval(name, float(x), drawn[:, place], again[:, place], level)
             one = replace(one, unmeasured=unmeasured_pairs(statistic.columns, model))
@@ -188,13 +187,17 @@ def intervals_of(
 def check_level(level: float) -> None:
     """Raises InputError unless this is a level of confidence."""
     if not isinstance(level, float) or not 0.5 <= level < 1:
-        raise InputError(f"level={level!r} is not a share from 0.5 to 1.", "Use for example level=0.95.")
+        raise InputError(
+            f"level={level!r} is not a share from 0.5 to 1.",
+            "Use for example level=0.95.",
+            command="Use for example --level 0.95.",
+        )
 
 
 def unmeasured_pairs(columns: Sequence[str], model: BootstrapModel) -> tuple[Pair, ...]:
-    """The pairs of these columns that were not measured."""
+    """The pairs that these columns rest on and that were not measured."""
     measured = {frozenset(pair) for pair in model.pairs}
-    return tuple(pair for pair in combinations(columns, 2) if frozenset(pair) not in measured)
+    return tuple(pair for pair in combinations(model.rests_on(columns), 2) if frozenset(pair) not in measured)
 
 
 def rests_on(pairs: Sequence[Pair]) -> str:
@@ -295,10 +298,11 @@ def as_statistic(statistic: AnyStatistic, released: Any, model: BootstrapModel) 
     """A statistic; of a function of a dataframe, with the columns that it reads in the released table."""
     if hasattr(statistic, "values") and hasattr(statistic, "columns"):
         known = cast(Statistic, statistic)
-        if lacking := [name for name in known.columns if name not in model.names]:
+        if lacking := [name for name in known.columns if name not in model.released_names]:
             raise InputError(
-                f"the statistic reads {lacking[0]!r}, which is not a column of the private reference.",
-                f"Use columns that were privatized: {', '.join(map(repr, model.names))}.",
+                f"the statistic reads {lacking[0]!r}, which is not a column of the private reference"
+                f"{did_you_mean(lacking[0], model.released_names)}.",
+                f"Use columns that were privatized: {listed(model.released_names)}.",
             )
         return known
     if not callable(statistic):
@@ -306,11 +310,11 @@ def as_statistic(statistic: AnyStatistic, released: Any, model: BootstrapModel) 
             f"expected a statistic, got {type(statistic).__name__}.",
             "Use one of dipriv.statistics, such as Mean('age'), or a function of a dataframe.",
         )
-    library, types = _library(released), {column.name: column.facts.arrow_type for column in model.columns}
+    library, types = _library(released), {column.name: column.arrow_type for column in model.facts}
     frame = _in_library(released, library) if isinstance(released, pa.Table) else released
-    recorder = _Recorder(frame, model.names)
+    recorder = _Recorder(frame, model.released_names)
     size = int(np.size(np.asarray(statistic(recorder), dtype=np.float64)))
-    columns = tuple(name for name in model.names if name in recorder.read)
+    columns = tuple(name for name in model.released_names if name in recorder.read)
     return TableFunction(statistic, columns, library, types, size)
 
 

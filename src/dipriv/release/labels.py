@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import Counts
-from dipriv._tables.fitted_columns import declared_labels, label_of_others, order_in_type
+from dipriv._tables.fitted_columns import check_room, declared_labels, label_of_others, label_order
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.identifiers import refuse_free_text_labels
 from dipriv._tables.value_counts import ValueCounts
@@ -42,21 +41,19 @@ def check_labels(unlisted: Sequence[Column], policy: LabelPolicy, delta: float) 
     names = ", ".join(repr(column.name) for column in unlisted)
     if policy == "declared":
         raise SchemaError(
-            f"the schema does not declare the labels of {names}, and labels='declared' reads none from the rows.",
-            "Declare them in the schema, Categorical(levels=...); leave the columns out (drop=[...], --drop); or use "
-            "labels='private' (--labels private), or 'public' if all their labels are public.",
+            f"the schema does not declare the labels of {names}, and with declared labels none are read from the rows.",
+            "Declare them in the schema, Categorical(levels=...); leave the columns out with drop=[...]; or use "
+            "labels='private', or 'public' if all their labels are public.",
+            command="List them as levels in the schema; leave the columns out with --drop; or use --labels private, or "
+            "public if all their labels are public.",
         )
     if delta == 0:
         raise SchemaError(
             f"pure ε-differential privacy (delta=0) cannot find the labels of {names}.",
-            "Declare them in the schema, Categorical(levels=...); use labels='public' (--labels public) if all their "
-            "labels are public; leave the columns out (drop=[...], --drop); or leave delta at 1e-9.",
-        )
-    mixed = [column for column in unlisted if _are_mixed(column)]
-    if mixed:
-        raise SchemaError(
-            f"column {mixed[0].name!r} has categories of several types, text among them ({len(mixed)} such columns).",
-            "Convert all its categories to text.",
+            "Declare them in the schema, Categorical(levels=...); use labels='public' if all their labels are public; "
+            "leave the columns out with drop=[...]; or leave delta at 1e-9.",
+            command="List them as levels in the schema; use --labels public if all their labels are public; leave the "
+            "columns out with --drop; or leave --delta at 1e-9.",
         )
     rigid = [column for column in unlisted if not column.nullable and label_of_others(column).null_count]
     if rigid:
@@ -64,28 +61,18 @@ def check_labels(unlisted: Sequence[Column], policy: LabelPolicy, delta: float) 
             f"column {rigid[0].name!r} holds {rigid[0].storage.label} and no nulls, which rare labels would become "
             f"({len(rigid)} such columns).",
             "Make the column nullable, or text; or declare its labels in the schema, Categorical(levels=...).",
+            command="Make the column nullable, or text; or list its labels as levels in the schema.",
         )
-
-
-def _are_mixed(column: Column) -> bool:
-    """Whether some categories are text and others not: which label stands for others must not depend on one of them."""
-    return len({isinstance(value, str) for value in column.label_values or ()}) > 1
 
 
 def read_labels(columns: Sequence[Column], rows: CountableRows) -> Labels:
     """The labels that these rows have, which are called public; refuses columns that look like free text."""
     counts = rows.value_counts([column.name for column in columns])
-    for column in columns:  # judged by the labels alone
-        refuse_free_text_labels(column, counts[column.name].values, rows.n_rows)
-    return {
-        column.name: (found := counts[column.name].values).take(pa.array(_order(column, found))) for column in columns
-    }
-
-
-def _order(column: Column, labels: pa.Array) -> NDArray[np.intp]:
-    """How sorted labels are numbered: as they are, or as an ordered type lists them."""
-    ordered = pt.is_dictionary(column.arrow_type) and column.arrow_type.ordered
-    return order_in_type(column, labels) if ordered else np.arange(len(labels))
+    found = [(column, counts[column.name].values) for column in columns]
+    refuse_free_text_labels(found, rows.n_rows)  # judged by the labels alone
+    for column, labels in found:
+        check_room(column, labels)
+    return {column.name: labels.take(pa.array(label_order(column, labels))) for column, labels in found}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +84,12 @@ class TableCounter:
 
     def __call__(self, table: Table) -> list[Counts]:
         return self.counter(lambda name: table.cells(name, self.labels.get(name)))
+
+
+def label_numbers(known: pa.Array, labels: Sequence[Any]) -> list[int]:
+    """Where labels stand among the known ones of a column; -1 for others."""
+    found: list[int] = pc.index_in(pa.array(labels, known.type), value_set=known).fill_null(-1).to_pylist()
+    return found
 
 
 class LabelledValues(CountableValues, Protocol):
@@ -135,7 +128,7 @@ class TableValues:
             return Frequencies(found.values.to_numpy(), found.counts)
         others = pc.is_in(found.values, value_set=label_of_others(column).cast(found.values.type))
         is_other = others.to_numpy(zero_copy_only=False)
-        order = _order(column, found.values)
+        order = label_order(column, found.values)
         order = order[~is_other[order]]
         self._candidates[column.name] = found.values.take(pa.array(order))
         return Frequencies(np.arange(len(order)), found.counts[order], int(found.counts[is_other].sum()))
@@ -145,3 +138,6 @@ class TableValues:
             labels = self._candidates.pop(name)
             others = self.labels[name][:1].cast(labels.type)
             self.labels[name] = pa.concat_arrays([others, labels.take(pa.array(positions, pa.int64()))])
+
+    def label_numbers(self, name: str, labels: Sequence[Any]) -> list[int]:
+        return label_numbers(self.labels[name], labels)

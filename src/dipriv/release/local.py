@@ -6,7 +6,7 @@ file may come from anybody: every mechanism that is loaded keeps the ε that it 
 The guarantee is about any two records, and "no answer" would be an output, too. So every record has an answer: a value
 that the column's type does not have is rounded or saturated (`any_values`), what cannot be converted is a missing cell,
 and a missing cell that the reference has no atom for is a draw from the reference (`mechanism.fill_missing`). Which
-columns there are is public: records with others are refused.
+columns there are is public: records with others are refused; of tables, others are not read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dipriv import _serialization as state
 from dipriv._base.atomic_write import write_atomic
@@ -37,9 +39,10 @@ from dipriv.kernels import Kernel
 from dipriv.references._models.independent import Independent
 from dipriv.references.protocol import PortableReference
 from dipriv.release.fitting import FittedMechanism
+from dipriv.release.rules import Rewriting
 
-FORMAT = 4
-_READ_FORMATS = (2, 3, 4)
+FORMAT, FORMAT_WITH_RULES = 4, 5
+_READ_FORMATS = (2, 3, 4, 5)
 _FORMER_FIELDS = ("nulls_have_mass", "holds_infinities", "clips_infinities")
 """In formats 2 and 3: which cells were refused. None is."""
 _TYPES: dict[str, type] = {
@@ -72,25 +75,43 @@ class LocalReference:
         Parameters
         ----------
         record : {column: value} for columns of the reference; or a table as `dipriv.privatize` takes it. Every value
-            has an answer: numbers and times beyond the column's type are its ends, what is no number, time, truth value
-            or text, as the column asks for, is a missing value, and so is a column that is left out. Missing values are
-            released as draws from the reference where it has no missing values itself.
+            has an answer: numbers and times beyond the column's type are its ends, text is read as in a file, what is
+            no number, time, truth value or text, as the column asks for, is a missing value, and so is a column that is
+            left out. Missing values are released as draws from the reference where it has no missing values itself.
 
         Returns
         -------
-        The released record or records, in the form that was given.
+        The released record or records, in the form that was given. A table has the types of the reference: its own, if
+        it has one row, follow from the values.
 
         Raises
         ------
-        InputError, ReferenceDataError : a column is not one of the reference, or a table lacks a column or has one of
-            another type. No value is refused.
+        InputError, ReferenceDataError : a record has a column that the reference has not, or a table lacks one. No
+            value and no type is refused; further columns of a table are not read.
         """
         bits = source(self.seed)
+        types = self.fitted.types
+        if isinstance(record, np.ndarray):
+            found = self.fitted.release(tables.read(self._of_array(record)), (), bits)
+            return np.column_stack([found.column(name).to_numpy() for name in found.column_names])
         if not isinstance(record, dict):
-            return self.fitted.release(tables.read(record), (), bits)
-        table = tables.read(self._table(record))
-        released: dict[str, Any] = self.fitted.release(table, (), bits).to_pylist()[0]
+            table = tables.read(record)
+            found = self.fitted.release(tables.read(self.fitted.converted(table)), (), bits)
+            return tables.like_table(found, types, table)
+        found = self.fitted.release(tables.read(self._table(record)), (), bits)
+        released: dict[str, Any] = found.to_pylist()[0]
         return released
+
+    def _of_array(self, array: NDArray[Any]) -> pa.Table:
+        """The columns of an array, of any type: that of one record follows from its values."""
+        names = tuple(f"x{number}" for number in range(array.shape[1])) if array.ndim == 2 else ()
+        if not names or names != self.fitted.names:
+            raise InputError(
+                f"the array has the shape {array.shape}, and the reference the columns {', '.join(self.fitted.names)}.",
+                "Pass records x columns as `fit` had them, or a dataframe that names them.",
+            )
+        types = self.fitted.types
+        return self.fitted.as_learned({name: array_of_any([*array[:, i]], types[name]) for i, name in enumerate(names)})
 
     def _table(self, record: dict[str, Any]) -> pa.Table:
         names = self.fitted.names
@@ -99,9 +120,10 @@ class LocalReference:
                 f"the record has {len(others)} columns that the reference does not have.",
                 f"Give none but these: {', '.join(map(repr, names))}.",
             )
-        columns = self.fitted.columns
-        arrays = [array_of_any([record.get(column.name)], column.facts.arrow_type) for column in columns]
-        return pa.Table.from_arrays(arrays, names=list(names))
+        columns = self.fitted.facts
+        return self.fitted.as_learned(
+            {column.name: array_of_any([record.get(column.name)], column.arrow_type) for column in columns}
+        )
 
 
 def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> None:
@@ -115,6 +137,8 @@ def save(path: str | Path, fitted: FittedMechanism, guarantee: Guarantee) -> Non
         "declared": fitted.declared,
         "guarantee": guarantee,
     }
+    if fitted.rewriting is not None:
+        content |= {"format": FORMAT_WITH_RULES, "rewriting": fitted.rewriting}
     write_atomic(Path(path), state.dump(content))
 
 
@@ -153,12 +177,13 @@ def read(data: bytes, seed: Seed = None, *, largest: int = state.MAX_BYTES) -> L
     try:
         if (written := content.pop("format")) not in _READ_FORMATS or type(written) is not int:
             raise InputError(
-                f"the file has format {written!r:.20}, and this version of dipriv reads 2 to {FORMAT}.",
+                f"the file has format {written!r:.20}, and this version of dipriv reads 2 to {FORMAT_WITH_RULES}.",
                 "Export it again, with the same version of dipriv.",
             )
         if written < FORMAT:
             content = {name: part for name, part in content.items() if name not in _FORMER_FIELDS}
-        if content.keys() != _TYPES.keys() or not all(_is_a(content[name], of) for name, of in _TYPES.items()):
+        types = _TYPES | ({"rewriting": Rewriting} if written == FORMAT_WITH_RULES else {})
+        if content.keys() != types.keys() or not all(_is_a(content[name], of) for name, of in types.items()):
             raise _not_ours()
         guarantee = replace(content.pop("guarantee"), secure_randomness=seed is None)
         fitted = FittedMechanism(**content)
@@ -185,6 +210,8 @@ def _check_parts(fitted: FittedMechanism) -> None:
     fits = reference.accepts([of_v[position] for position in fitted.order])
     if isinstance(reference, Independent):  # whose columns are released one by one, without an order
         fits = fits and width == len(columns) and fitted.order == tuple(range(width))
+    if fitted.rewriting is not None and not fitted.rewriting.learns([column.facts for column in columns]):
+        raise InputError("the rules of the file do not fit its columns.", "Export it again.")
     numbered = all(type(position) is int for position in fitted.order)  # True and False would select columns, too
     if not fits or not numbered or len(set(names)) < max(1, len(columns)) or not set(fitted.declared) <= set(names):
         raise InputError(

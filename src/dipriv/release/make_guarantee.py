@@ -73,8 +73,11 @@ def make_guarantee(
     delta: float,
     secure: bool,
     unit: ContributionBound | None = None,
+    renumbered: bool = False,
     types_inferred: bool = False,
+    coded: Sequence[str] = (),
     fitted_once: bool = False,
+    drafted: Sequence[str] = (),
 ) -> Guarantee:
     """The guarantee of a release from one table; with a unit, of all rows of one unit, which share ε and δ.
 
@@ -93,8 +96,10 @@ def make_guarantee(
         released_rows=origin.released if counted else None,
         assumptions=(
             *_about_reference(spec, plan, origin),
-            *_about_table(plan, origin, unit),
+            *_about_table(plan, origin, unit, renumbered),
+            *([Assumption(AssumptionKind.DRAFT_PUBLIC, tuple(drafted))] if drafted else []),
             *([Assumption(AssumptionKind.FILE_TYPES_PUBLIC)] * types_inferred),
+            *([Assumption(AssumptionKind.CODES_PUBLIC, tuple(coded))] if coded else []),
             *([Assumption(AssumptionKind.TRANSFORMED_ONCE, epsilon=plan.row_epsilon)] * fitted_once),
         ),
         secure_randomness=secure,
@@ -154,13 +159,19 @@ def _about_reference(spec: ReferenceSpec, plan: FitPlan, origin: Origin) -> Iter
         yield Assumption(AssumptionKind.UNDECLARED_FACTS_READ)
 
 
-def _about_table(plan: FitPlan, origin: Origin, unit: ContributionBound | None) -> Iterator[Assumption]:
+def _about_table(
+    plan: FitPlan, origin: Origin, unit: ContributionBound | None, renumbered: bool
+) -> Iterator[Assumption]:
     yield Assumption(AssumptionKind.SHAPE_PUBLIC)
     yield from _about_columns(plan)
     if origin.split_by is not None:
         yield Assumption(AssumptionKind.SPLIT_COLUMN_PUBLIC, (origin.split_by,))
     if unit is not None:
         yield Assumption(AssumptionKind.UNIT_SIZES_PUBLIC, (unit.column,))
+        if renumbered:
+            yield Assumption(AssumptionKind.UNIT_RENUMBERED, (unit.column,))
+        if unit.constant:
+            yield Assumption(AssumptionKind.UNIT_CONSTANTS, unit.constant)
     elif plan.by is not None:
         yield Assumption(AssumptionKind.GROUP_COLUMN_PUBLIC, (plan.by,))
     else:
@@ -168,7 +179,9 @@ def _about_table(plan: FitPlan, origin: Origin, unit: ContributionBound | None) 
 
 
 def _about_columns(plan: FitPlan) -> Iterator[Assumption]:
-    if plan.declared:
-        yield Assumption(AssumptionKind.SCHEMA_PUBLIC, plan.declared)
+    if plan.stated:
+        yield Assumption(AssumptionKind.SCHEMA_PUBLIC, plan.stated)
+    if plan.rewriting is not None:
+        yield Assumption(AssumptionKind.RULES_PUBLIC, plan.rewriting.rules.columns())
     if plan.lists_categories:
         yield Assumption(AssumptionKind.CATEGORIES_PUBLIC)

@@ -22,9 +22,10 @@ from dipriv.references._models.network import Network
 from dipriv.references.private import Private
 from dipriv.references.protocol import PortableReference
 from dipriv.release.bootstrap import BootstrapModel
+from dipriv.release.rules import Rewriting
 from dipriv.schema import Schema
 
-FORMAT = 1
+FORMAT, FORMAT_WITH_RULES = 1, 2
 MAX_MODEL = 1 << 28
 """The largest size of all arrays of a model together, in bytes."""
 MAX_ROWS = 1 << 40
@@ -40,9 +41,10 @@ def dump_model(model: BootstrapModel) -> bytes:
     """
     if type(model.kernel).__name__ not in _KERNELS:
         raise InputError("the release has a kernel of its own class, which cannot be written.", "Use dipriv.kernels.")
+    rules = {} if model.rewriting is None else {"rewriting": model.rewriting}
     return state.dump(
         {
-            "format": FORMAT,
+            "format": FORMAT_WITH_RULES if rules else FORMAT,
             "columns": model.columns,
             "reference": model.reference,
             "order": model.order,
@@ -57,6 +59,7 @@ def dump_model(model: BootstrapModel) -> bytes:
             "found": model.found,
             "pairs": model.pairs,
             "deviations": dict(model.deviations),
+            **rules,
         }
     )
 
@@ -70,19 +73,22 @@ def load_model(data: bytes, largest: int = MAX_MODEL) -> BootstrapModel:
     """
     try:
         content = state.load(data, largest)
-        if content.pop("format") != FORMAT:
+        rules = content.get("rewriting")
+        of_rules = isinstance(rules, Rewriting)
+        if content.pop("format") != (FORMAT_WITH_RULES if of_rules else FORMAT) or of_rules != ("rewriting" in content):
             raise _not_ours()
         model = BootstrapModel(
             **{
                 **content,
-                "spec": Private(**content["spec"]),
+                "spec": Private(**content["spec"], exclusions=rules.exclusions if of_rules else ()),
                 "kernel": _kernel(content["kernel"]),
                 "declared": Schema.from_json(content["declared"]),
                 "epsilon": check_epsilon(content["epsilon"]),
-                "delta": check_delta(content["delta"]),
+                "delta": _delta(content["delta"]),
             }
         )
         _check(model)
+        _ = model.learning  # its numbers give a plan
     except InputError:
         raise
     except (DiprivError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
@@ -91,9 +97,18 @@ def load_model(data: bytes, largest: int = MAX_MODEL) -> BootstrapModel:
 
 
 def _fields(thing: Any) -> dict[str, Any]:
-    """The fields of a spec; mappings of users become plain ones."""
-    found = {item.name: getattr(thing, item.name) for item in fields(thing) if item.init}
+    """The fields of a spec; mappings of users become plain ones. Exclusions follow from the rules, and leading columns
+    are those of releases with a unit, which have no model.
+    """
+    left_out = ("exclusions", "leading")
+    found = {item.name: getattr(thing, item.name) for item in fields(thing) if item.init and item.name not in left_out}
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+
+
+def _delta(value: Any) -> float:
+    """That of one row, which a release rounds down to the next number."""
+    check_delta(value and math.nextafter(value, 1.0))
+    return float(value)
 
 
 def _kernel(plain: dict[str, Any]) -> KernelSpec:
@@ -109,7 +124,7 @@ def _check(model: BootstrapModel) -> None:
     in_order = all(type(place) is int for place in model.order) and sorted(model.order) == list(range(width))
     is_reference = isinstance(model.reference, implementations(PortableReference))
     counts = (model.n_learned, model.n_released)
-    pairs = {name for pair in model.pairs if isinstance(pair, tuple) and len(pair) == 2 for name in pair}
+    pairs = (*model.pairs, *model.spec.pairs)
     deviations = model.deviations.values()
     fits = (
         (isinstance(model.reference, Network) or (isinstance(model.reference, Independent) and width == 1))
@@ -121,12 +136,12 @@ def _check(model: BootstrapModel) -> None:
         and all(type(count) is int and 0 < count <= MAX_ROWS for count in counts)
         and type(model.disjoint) is bool
         and len(model.pairs) <= width * width
-        and all(isinstance(pair, tuple) and len(set(pair)) == 2 for pair in model.pairs)
-        and pairs <= set(names)
+        and all(isinstance(pair, tuple) and len(pair) == len({*pair} & {*names}) == 2 for pair in pairs)
         and set(model.declared) <= set(names)
         and set(model.found) <= {column.name for column in model.columns if column.labels is not None}
         and set(model.deviations) == set(names)
         and all(isinstance(one, float) and math.isfinite(one) and one >= 0 for one in deviations)
+        and (model.rewriting is None or model.rewriting.learns([column.facts for column in model.columns]))
     )
     if not fits:
         raise InputError("the parts of the model do not fit together.", "Use the data sheet that dipriv wrote.")

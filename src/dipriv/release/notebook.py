@@ -12,7 +12,7 @@ from dipriv.errors import InputError
 from dipriv.guarantee.wording import privacy_loss
 from dipriv.release.result import Release, is_lazy
 from dipriv.sources.stream import ReleasedBatches
-from dipriv.utility.wording import headline, pairs, rows, too_small
+from dipriv.utility.wording import headline, pairs, rows, use, warning
 
 MAX_COLUMNS, MAX_ROWS, MAX_TEXT = 12, 5, 40
 
@@ -47,7 +47,8 @@ def _verdict(release: Release[Any]) -> str:
     more = len(found.columns) - len(worst)
     said = [
         headline(found),
-        "" if found.too_small is None else too_small(found),
+        f"Use: {use(found)}",
+        warning(found),
         f"Pairs: {pairs(found)}" if found.all_pairs else "",
         f"Rows: {kept}" if (kept := rows(found)) else "",
         *(f"Advice: {one.text}" for one in found.advice),

@@ -9,22 +9,25 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
 from dipriv._base.decimals import in_full
+from dipriv._base.near_names import did_you_mean, listed, unknown_columns
 from dipriv._random.bits import Bits, Seed, source
+from dipriv._rules import NO_RULES, Rules
 from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import check_names
+from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError, PrivacyWarning
 from dipriv.guarantee import check_delta, check_epsilon
-from dipriv.kernels import KernelSpec
+from dipriv.kernels import KernelSpec, Optimal
 from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
 from dipriv.references.protocol import LabelPolicy, as_spec, by_name
-from dipriv.schema import ColumnType, Kind, Schema
+from dipriv.release.rules import Rewriting, in_force
+from dipriv.schema import ColumnType, Identifier, Kind, Meaning, Schema
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
 
@@ -40,9 +43,11 @@ LARGE_EPSILON = 10.0
 """Beyond that a release protects little: e^10 is 22,026."""
 LARGE_DELTA = 1e-5
 """Beyond that a δ is larger than one divided by the number of rows of most tables."""
+_OPTIONS = {"reference_share": "reference-share", "pairs": "pair"}
+"""Options whose names on the command line are others."""
 ReferenceLike = str | ReferenceSpec | None
 KernelLike = str | KernelSpec
-SchemaLike = Schema | Mapping[str, Kind] | None
+SchemaLike = Schema | Mapping[str, Kind | Meaning] | None
 
 
 class OptionTypes(TypedDict, total=False):
@@ -54,6 +59,7 @@ class OptionTypes(TypedDict, total=False):
     schema: SchemaLike
     types: Mapping[str, ColumnType] | None
     missing: Sequence[str]
+    dialect: Dialect | None
     columns: Sequence[str] | None
     drop: Sequence[str]
     keep: Sequence[str]
@@ -62,13 +68,14 @@ class OptionTypes(TypedDict, total=False):
     public: Any
     unit: str | None
     rows_per_unit: int | None
+    constant: Sequence[str]
     target: str | None
     reference_share: float | None
     labels: LabelPolicy | None
     pairs: Sequence[tuple[str, str]]
     ledger: Ledger | str | Path | None
-    dataset: str | None
-    new_dataset: str | None
+    dataset: str | Sequence[str] | None
+    new_dataset: str | Sequence[str] | None
     seed: Seed
 
 
@@ -90,6 +97,7 @@ class ReleaseOptions:
     schema: SchemaLike = field(default=None, repr=False)
     types: Mapping[str, ColumnType] | None = None
     missing: Sequence[str] = field(default=(), repr=False)
+    dialect: Dialect | None = None
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
@@ -98,13 +106,14 @@ class ReleaseOptions:
     public: Any = field(default=None, repr=False)
     unit: str | None = None
     rows_per_unit: int | None = None
+    constant: Sequence[str] = ()
     target: str | None = None
     reference_share: float | None = None
     labels: LabelPolicy | None = None
     pairs: Sequence[tuple[str, str]] = ()
     ledger: Ledger | str | Path | None = field(default=None, repr=False)
-    dataset: str | None = None
-    new_dataset: str | None = None
+    dataset: str | Sequence[str] | None = None
+    new_dataset: str | Sequence[str] | None = None
     seed: Seed = None
 
     def __post_init__(self) -> None:
@@ -118,12 +127,39 @@ class ReleaseOptions:
         self._check_columns()
         self._check_types()
         if self.unit is None and self.rows_per_unit is not None:
-            raise InputError("rows_per_unit is given without a unit.", "Give unit, too, or leave rows_per_unit out.")
+            raise InputError(
+                "rows_per_unit is given without a unit.",
+                "Give unit, too, or leave rows_per_unit out.",
+                command="Give --unit, too, or leave --rows-per-unit out.",
+            )
+        if self.unit is None and self.constant:
+            raise InputError(
+                "constant is given without a unit: it names columns that are constant in a person.",
+                "Give unit, too, or leave constant out.",
+                command="Give --unit, too, or leave --constant out.",
+            )
+        if self.constant and self.spec.source == "private" and not hasattr(self.spec, "leading"):
+            raise InputError(
+                f"the reference ({self.spec.describe()}) cannot take constant columns first.", "Leave constant out."
+            )
+        if self.constant and self.spec.source == "rows" and self.spec.exposes(2):
+            raise InputError(
+                f"constant is given with a reference ({self.spec.describe()}) where a person's constant columns would "
+                "decide all others: it has them together in one reference row.",
+                "Leave constant out, or use the private reference, Parametric or Known.",
+                command="Leave --constant out, or use the private reference.",
+            )
         if self.unit is not None and self.spec.source == "groups":
             raise InputError("a unit is given with a reference per group.", "Use one of them.")
         _ = self.contribution_bound, self.kernel_spec
         if self.dataset is not None and self.new_dataset is not None:
-            raise InputError("dataset and new_dataset are both given.", "Give the one that the table belongs to.")
+            raise InputError(
+                "dataset and new_dataset are both given.",
+                "Give the one that the table belongs to.",
+                command="Give --dataset or --new-dataset.",
+            )
+        if not (self.dataset_names or self.dataset is self.new_dataset is None):
+            raise InputError("the list of data sets is empty.", "Name those of the table, or leave it out.")
         if self.is_counted and (self.split is not None or self.spec.source == "groups"):
             raise InputError(
                 "a ledger keeps the hold-out of its data sets itself.", "Leave split and references per group out."
@@ -142,9 +178,10 @@ class ReleaseOptions:
 
     @cached_property
     def kernel_spec(self) -> KernelSpec:
-        """The requested kernel."""
+        """The requested kernel; with constant columns, one that perturbs them independently of the others."""
         if isinstance(self.kernel, str):
-            return kernel_named(self.kernel)
+            found = kernel_named(self.kernel)
+            return replace(found, directions=False) if self.constant and isinstance(found, Optimal) else found
         if isinstance(self.kernel, type) or not hasattr(self.kernel, "build"):
             raise InputError(
                 f"expected a kernel, got {type(self.kernel).__name__}.",
@@ -158,12 +195,33 @@ class ReleaseOptions:
         if self.unit is None:
             return None
         most = DEFAULT_ROWS_PER_UNIT if self.rows_per_unit is None else self.rows_per_unit
-        return ContributionBound(self.unit, most)
+        return ContributionBound(self.unit, most, tuple(self.constant))
+
+    @cached_property
+    def dialects(self) -> tuple[Dialect, Dialect]:
+        """How the table's file is written: by options, and by the schema, which other tables may have, too."""
+        own = DETECTED if self.dialect is None else self.dialect
+        of_schema = self._schema.dialect
+        return replace(own, missing=(*own.missing, *self.missing)), of_schema
+
+    @cached_property
+    def file_dialect(self) -> Dialect:
+        """What both of them say: by options, else by the schema."""
+        own, of_schema = self.dialects
+        return own.over(of_schema)
 
     @property
     def is_counted(self) -> bool:
         """Whether a ledger counts the release: the given one, or the default one for a data set that is named."""
         return not (self.ledger is None and self.dataset is None and self.new_dataset is None)
+
+    @property
+    def dataset_names(self) -> tuple[str, ...]:
+        """The names of the table's data sets: its own, and others that count it, too."""
+        given = self.dataset if self.new_dataset is None else self.new_dataset
+        if given is None or isinstance(given, str):
+            return () if given is None else (given,)
+        return tuple(given) if isinstance(given, Sequence) else (given,)
 
     @property
     def row_epsilon(self) -> float:
@@ -205,6 +263,12 @@ class ReleaseOptions:
         return self.split.by if self.split is not None else self.unit
 
     @property
+    def renumbered(self) -> str | None:
+        """The column of the unit, where it is released with new keys: not if it is kept, dropped or not asked for."""
+        asked = self.unit is not None and (self.columns is None or self.unit in self.columns)
+        return self.unit if asked and self.unit not in (*self.keep, *self.drop) else None
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Columns that decide which rows are selected; they are not privatized."""
         by = self.groups.by if self.groups is not None else None
@@ -217,35 +281,113 @@ class ReleaseOptions:
 
     def privatized(self, names: Sequence[str]) -> tuple[str, ...]:
         """The columns to privatize among those of a table, in the order of `columns`, else of the table."""
-        for where in ("columns", "drop", "keep"):
+        if wrong := unknown_columns(self._named(), names):
+            raise InputError(*wrong)
+        for where in ("columns", "drop", "keep", "constant"):
             check_names(getattr(self, where) or (), names, where)
-        check_names([name for name in (self.unit,) if name is not None], names, "unit")
-        if self.split is not None and self.split.by is not None:
-            check_names([self.split.by], names, "the split")
-        excluded = {*self.keep, *self.drop, *self.keys}
+        left_out = self._schema.left_out
+        if both := [name for name in left_out if name in (self.columns or ())]:
+            raise InputError(
+                f"column {both[0]!r} is in columns, but the schema declares it {self._schema.meanings[both[0]]!r}, "
+                "which is not privatized.",
+                "Leave it out of columns, or declare another kind.",
+            )
+        excluded = {*self.keep, *self.drop, *self.keys, *left_out}
         found = tuple(name for name in self.columns or names if name not in excluded)
         if not found:
             raise InputError(
-                "no column is left to privatize.", "Name fewer columns in keep or drop, or more in columns."
+                "no column is left to privatize.",
+                "Name fewer columns in keep or drop, or more in columns.",
+                command="Name fewer columns with --keep or --drop.",
             )
         check_pairs(getattr(self.spec, "pairs", ()), found)
+        if others := [name for name in self.constant if name not in found]:
+            raise InputError(
+                f"constant names {', '.join(map(repr, others))}, which {'is' if len(others) == 1 else 'are'} not "
+                "privatized.",
+                "Name columns that are privatized.",
+            )
         return found
 
-    def declared(self, privatized: Sequence[str], names: Sequence[str]) -> Schema:
+    def declared(self, privatized: Sequence[str]) -> Schema:
         """The declared kinds of the privatized columns; a schema may describe other columns of the table as well."""
-        schema = self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
-        check_names(schema, names, "the schema")
-        return Schema({name: kind for name, kind in schema.items() if name in privatized})
+        return self._schema.only(privatized)
+
+    @cached_property
+    def _schema(self) -> Schema:
+        return self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
+
+    @cached_property
+    def anew(self) -> tuple[str, ...]:
+        """The columns of identifiers that are released with new ones."""
+        used = {*self.keep, *self.drop, *self.keys}
+        found = [name for name, of in self._schema.meanings.items() if isinstance(of, Identifier) and of.anew]
+        return tuple(name for name in found if name not in used)
+
+    @property
+    def read_from_rows(self) -> tuple[str, ...]:
+        """The columns of a draft for which levels, atoms, bounds, steps or resolutions are declared."""
+        return self._schema.read_from_rows
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """{column: what it is} for the columns that the schema leaves out."""
+        gone = [name for name in self._schema.left_out if name not in {*self.keep, *self.keys, *self.anew}]
+        return {name: self._schema.meanings[name].name for name in gone}
+
+    def rules(self, privatized: Sequence[str], names: Sequence[str]) -> Rules:
+        """The rules of the schema about columns that are privatized."""
+        stated = self._schema.rules
+        return in_force(stated, names, privatized, self.keep) if stated else NO_RULES
+
+    def learned_constant(self, rewriting: Rewriting | None) -> tuple[str, ...]:
+        """The learned columns that are released once for a person.
+
+        Raises
+        ------
+        InputError : by a rule of the schema, a constant column follows from one that is not.
+        """
+        return tuple(self.constant) if rewriting is None else rewriting.learned_constant(self.constant)
+
+    def spec_for(self, rewriting: Rewriting | None) -> ReferenceSpec:
+        """The requested reference for the columns that are learned: others may follow from them.
+
+        Raises
+        ------
+        InputError : the target, or a column of `pairs`, is derived.
+        """
+        spec: Any = self.spec
+        if spec.source != "private":
+            return self.spec
+        if self.constant:
+            spec = replace(spec, leading=self.learned_constant(rewriting))
+        if rewriting is None:
+            return cast(ReferenceSpec, spec)
+        wanted = {name for pair in spec.pairs for name in pair} | ({spec.target} - {None})
+        if derived := sorted(name for name in wanted if rewriting.learned_name(name) is None):
+            raise InputError(
+                f"target or pairs name {derived[0]!r}, which is derived from other columns by a rule of the schema.",
+                "Name the columns that it is derived from.",
+            )
+        pairs = [(rewriting.learned_name(one), rewriting.learned_name(other)) for one, other in spec.pairs]
+        changed: ReferenceSpec = replace(
+            spec,
+            target=None if spec.target is None else rewriting.learned_name(spec.target),
+            pairs=tuple((one, other) for one, other in pairs if one != other),
+            exclusions=(*spec.exclusions, *rewriting.exclusions),
+        )
+        return changed
 
     def type_rules(self, privatized: Sequence[str], declared: Schema) -> TypeRules:
         """What the schema and `types` say about the types of columns of text."""
         if unused := [name for name in self.types or () if name not in privatized]:
             raise InputError(
-                f"types names {unused[0]!r}, which is not a column that is privatized.",
-                "Correct the name, or remove it.",
+                f"types names {listed(unused)}, but only columns that are privatized have one.",
+                "Leave it out of types, or privatize it.",
+                command="Leave --type out, or privatize the column.",
             )
         asks = getattr(self.spec, "labels", None) != "declared"
-        return TypeRules.of(declared, self.types or {}, self.missing, asks=asks)
+        return TypeRules.of(declared, self.types or {}, self.file_dialect, asks=asks)
 
     def concerns(self) -> list[str]:
         """What takes protection away, in words."""
@@ -261,12 +403,31 @@ class ReleaseOptions:
                 f"δ = {in_full(self.total_delta)} is beyond {in_full(LARGE_DELTA)}: it allows a release without any "
                 f"protection for one row in {math.floor(1 / self.total_delta):,}."
             )
+        if self._schema.is_draft:
+            found.append(
+                "the schema is a draft that dipriv made from the private rows: what it declares is taken as public, "
+                "and not protected. Check that, then remove its section [draft]."
+            )
         return found
 
     def warn(self) -> None:
         """Issue a `PrivacyWarning` for each concern."""
         for text in self.concerns():
             warnings.warn(text, PrivacyWarning, stacklevel=3)
+
+    def _named(self) -> list[tuple[str, Iterable[object]]]:
+        """The columns that options and the schema name, and where; `check_pairs` has those of pairs."""
+        split_by = None if self.split is None else self.split.by
+        return [
+            ("columns", self.columns or ()),
+            ("drop", self.drop),
+            ("keep", self.keep),
+            ("constant", self.constant),
+            *((where, [name]) for where, name in (("unit", self.unit), ("the split", split_by)) if name is not None),
+            ("target", [name for name in (getattr(self.spec, "target", None),) if name is not None]),
+            ("types", self.types or ()),
+            ("the schema", (*self._schema, *self._schema.left_out)),
+        ]
 
     def _of_private_reference(self) -> dict[str, Any]:
         """The options that only a private reference has, where they are given."""
@@ -281,7 +442,9 @@ class ReleaseOptions:
     def _check_labels_and_pairs(self) -> None:
         if self.labels is not None and self.labels not in get_args(LabelPolicy):
             raise InputError(
-                f"labels={self.labels!r:.40} is unknown.", f"Use one of {', '.join(map(repr, get_args(LabelPolicy)))}."
+                f"labels={self.labels!r:.40} is unknown{did_you_mean(self.labels, get_args(LabelPolicy))}.",
+                f"Use one of {', '.join(map(repr, get_args(LabelPolicy)))}.",
+                command=f"Use one of {', '.join(get_args(LabelPolicy))}.",
             )
         pairs: Any = self.pairs
         well_formed = isinstance(pairs, Iterable) and not isinstance(pairs, str)
@@ -296,12 +459,14 @@ class ReleaseOptions:
                 "Leave it out, or use the private reference: reference=Private(...) takes it, too."
                 if own
                 else "Leave it out, or use the private reference.",
+                command=f"Leave --{_OPTIONS.get(given[0], given[0])} out, or use --reference private.",
             )
         if self.delta and self.spec.source != "private":
             raise InputError(
                 f"delta={self.delta!r} is given, but with this reference ({self.spec.describe()}) a release is pure: "
                 "its δ is 0.",
                 "Leave delta out, or use the private reference.",
+                command="Leave --delta out, or use --reference private.",
             )
         if self.public is None:
             return
@@ -309,6 +474,7 @@ class ReleaseOptions:
             raise InputError(
                 "a public table is given with a reference that is not fitted on it.",
                 "Leave reference out, or use Empirical() or Parametric(...); or leave public out.",
+                command="Leave --reference or --public out.",
             )
         if self.spec.source != "rows":
             raise InputError(
@@ -331,7 +497,9 @@ class ReleaseOptions:
                 continue
             if self.public is not None:
                 raise InputError(
-                    f"{name} is given with a public table, where nothing is held out.", f"Leave {name} out."
+                    f"{name} is given with a public table, where nothing is held out.",
+                    f"Leave {name} out.",
+                    command=f"Leave --{name} out.",
                 )
             if name == "holdout" and self.spec.source == "groups":
                 raise InputError(
@@ -357,7 +525,8 @@ class ReleaseOptions:
         for name, column_type in (types or {}).items():
             if column_type not in get_args(ColumnType):
                 raise InputError(
-                    f"the type of column {name!r} is unknown: {column_type!r:.40}.",
+                    f"the type of column {name!r} is unknown: {column_type!r:.40}"
+                    f"{did_you_mean(column_type, get_args(ColumnType))}.",
                     f"Use one of {', '.join(get_args(ColumnType))}.",
                 )
         marks: Any = self.missing
@@ -369,8 +538,14 @@ class ReleaseOptions:
         if not all(isinstance(mark, str) for mark in self.missing):
             raise InputError("some of missing are not text.", 'Write missing=["-9", ...], as the cells are written.')
 
+        if self.dialect is not None and not isinstance(self.dialect, Dialect):
+            raise InputError(
+                f"expected a dialect, got {type(self.dialect).__name__}.",
+                'Write dialect=dipriv.Dialect(separator=";", ...).',
+            )
+
     def _check_columns(self) -> None:
-        for where in ("columns", "drop", "keep"):
+        for where in ("columns", "drop", "keep", "constant"):
             names: Any = getattr(self, where)
             if isinstance(names, str):
                 raise InputError(f"expected {where} as a list of names, got one name.", f"Write {where}=[{names!r}].")
@@ -384,13 +559,17 @@ class ReleaseOptions:
             raise InputError("columns and drop are both given.", "Name the columns to release, or those to leave out.")
         if both := set(self.columns or ()) & set(self.keep):
             raise InputError(f"column {min(both)!r} is in columns and in keep.", "Privatize it or pass it through.")
-        if self.columns is not None and (both := set(self.columns) & set(self.keys)):
+        if self.columns is not None and (both := set(self.columns) & {*self.keys} - {self.unit}):
             raise InputError(
                 f"column {min(both)!r} is in columns, but it decides which rows are selected.",
                 "Leave it out of columns, or pass it through with keep.",
             )
-        if both := set(self.drop) & {*self.keep, *self.keys}:
-            raise InputError(f"column {min(both)!r} is in drop, but it is used.", "Leave it out of drop.")
+        if both := set(self.drop) & {*self.keep, *({*self.keys} - {self.unit})}:
+            raise InputError(
+                f"column {min(both)!r} is in drop, but it is used.",
+                "Leave it out of drop.",
+                command="Leave it out of --drop.",
+            )
 
 
 def check_pairs(pairs: Iterable[tuple[str, str]], names: Sequence[str]) -> None:
@@ -404,8 +583,7 @@ def check_pairs(pairs: Iterable[tuple[str, str]], names: Sequence[str]) -> None:
 
 
 def _wrong_name(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(name, names, 1)
-    return f"{name!r} is not a privatized column" + (f" (did you mean {close[0]!r}?)" if close else "")
+    return f"{name!r} is not a privatized column{did_you_mean(name, names)}"
 
 
 def _pair(pair: Any) -> tuple[str, str]:

@@ -9,33 +9,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from dipriv._base.jit import announce_compilation
 from dipriv._base.progress import Progress, no_progress
 from dipriv._random.bits import Bits
 from dipriv._random.streams import Stream
+from dipriv._rules import Rules
+from dipriv._tables.codes import Recoding, recoded
 from dipriv._tables.frames import Column, Table
-from dipriv._tables.identifiers import refuse_free_text
+from dipriv._tables.identifiers import is_named_identifier, refuse_free_text
+from dipriv._tables.presentation import Presentation
 from dipriv._tables.typed_tables import conform
-from dipriv.errors import InputError, ReferenceDataError
+from dipriv.codecs.fit import kind_of_type
+from dipriv.errors import InputError, ReferenceDataError, UtilityWarning
 from dipriv.guarantee import Guarantee
 from dipriv.references import Private
 from dipriv.release.accounting import LedgerSession, Receipt, fingerprint_request, open_ledger
 from dipriv.release.bootstrap import BootstrapModel
+from dipriv.release.columns import check_anew, columns_of
 from dipriv.release.fitting import FitPlan, FittedMechanism, plan_fit
 from dipriv.release.make_guarantee import Origin, make_guarantee
 from dipriv.release.options import DEFAULT_HOLDOUT, ReleaseOptions
 from dipriv.release.result import Release, ReleaseSecrets, RowCounts
+from dipriv.release.rules import Rewriting, bind
+from dipriv.release.rules.broken import warn_of_broken_rules, warn_of_differing_rows
+from dipriv.release.weights import totals_of
 from dipriv.schema import Schema, without_values
 from dipriv.sources import read_table
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import CountableRows, ReleaseJob, Rows, RowSelection, RowSource, Scan
+from dipriv.utility.judging import factor_needed
+from dipriv.utility.wording import identifiers_released, too_small
 
 Data = TypeVar("Data")
 
@@ -56,13 +68,44 @@ class Plan(Generic[Data]):
     _selection: RowSelection = field(repr=False)
     _bits: Bits = field(repr=False)
     _progress: Progress = field(repr=False)
+    anew: tuple[str, ...] = ()
+    """Columns of identifiers that are released with new ones."""
 
     @property
     def output_schema(self) -> pa.Schema:
         """The columns of the released table, with their Arrow types."""
-        names = {*self.privatized, *self.options.keep}
+        names, keys = {*self.privatized, *self.options.keep, *self.anew}, self.options.renumbered
         empty = self._rows.empty
-        return pa.schema([pa.field(name, empty.array(name).type) for name in empty.names if name in names])
+        return pa.schema(
+            [
+                pa.field(name, pa.int64() if name == keys else empty.array(name).type)
+                for name in empty.names
+                if name in names or name == keys
+            ]
+        )
+
+    @property
+    def presentation(self) -> Presentation:
+        """How the source presents its table, for a release in kind."""
+        return self._rows.presentation.without(self.options.renumbered)
+
+    def warn_if_too_small(self, stacklevel: int = 3) -> None:
+        """Issue a `UtilityWarning` if rows times ε are too small for the columns: before ε is spent.
+
+        And one for columns that are called identifiers, by their names alone.
+        """
+        undeclared = [name for name in self.privatized if name not in self.fit_plan.stated]
+        named = [name for name in undeclared if is_named_identifier(name)]
+        texts = [identifiers_released(named)] if named else []
+        if (learned_from := self._learned_from) is not None:
+            factor = factor_needed(self.fit_plan.count_noises(learned_from.n_rows))
+            if factor is not None:
+                texts.append(too_small(learned_from.n_rows, len(self.privatized), self.options.epsilon, factor))
+        with ExitStack() as if_it_is_an_error:
+            if_it_is_an_error.callback(self.close)
+            for text in texts:
+                warnings.warn(text, UtilityWarning, stacklevel=stacklevel)
+            if_it_is_an_error.pop_all()
 
     def run(self, output: str | None = None) -> Release[Data]:
         """Reserve ε in the ledger, learn the reference, build the kernel and release; `output` names the file.
@@ -76,16 +119,25 @@ class Plan(Generic[Data]):
             with receipt.failing():
                 self._progress("learning", 0, self.row_counts.read)
                 mechanism = self.fit_plan.fit(self._learned_from, self._bits.child(Stream.FIT))
+                mechanism = replace(mechanism, anew=self.anew)
                 self._progress("learning", self.row_counts.read, self.row_counts.read)
                 self.close()
                 noise = self._bits.child(Stream.NOISE)
-                job = ReleaseJob(mechanism, tuple(self.options.keep), noise, self._selection, self._progress)
+                kept = (*self.options.keep, *self.anew)
+                job = ReleaseJob(
+                    mechanism,
+                    kept,
+                    noise,
+                    self._selection,
+                    self._progress,
+                    self.options.renumbered,
+                )
                 release = Release(
                     self._rows.release(job),
                     self.guarantee,
                     self._publishable(mechanism.schema),
                     self.row_counts,
-                    self.fit_plan.declared,
+                    self.fit_plan.stated,
                     None if self.session is None else self.session.name,
                     _secrets=ReleaseSecrets(self._selection.split, mechanism, self._selection),
                     _receipt=receipt,
@@ -102,8 +154,8 @@ class Plan(Generic[Data]):
 
     def _model(self, mechanism: FittedMechanism) -> BootstrapModel | None:
         """What intervals are computed from: of a private reference, all of it may be published."""
-        is_private = isinstance(self.options.spec, Private) and mechanism.measurements is not None
-        if not is_private or self.options.unit is not None:
+        spec = self.options.spec
+        if not isinstance(spec, Private) or spec.exclusions or mechanism.measurements is None or self.options.unit:
             return None
         return BootstrapModel.of(mechanism, self.fit_plan, self.options, self._selection.n_released)
 
@@ -111,8 +163,9 @@ class Plan(Generic[Data]):
         """What each column was taken as; levels and atoms that were read from unprotected rows are left out."""
         if self.origin.is_public:
             return schema
-        declared = self.fit_plan.declared
-        return Schema({name: kind if name in declared else without_values(kind) for name, kind in schema.items()})
+        declared = self.fit_plan.stated
+        kinds = {name: kind if name in declared else without_values(kind) for name, kind in schema.items()}
+        return Schema(kinds, **schema.rules.to_dict())
 
 
 def prepare(
@@ -127,10 +180,18 @@ def prepare(
     SourceChangedError, StorageError : the rows cannot be read, or are not the same in every pass.
     """
     _check_limits(source, options, sample)
-    spec, bits = options.spec, options.bits()
+    bits = options.bits()
     names = options.privatized(source.column_names)
-    declared = options.declared(names, source.column_names)
+    declared = options.declared(names)
+    stated = options.rules(names, source.column_names)
+    _check_limits(source, options, sample, totals_of(declared))
+    if ruled := [name for name in totals_of(declared) if name in stated.columns()]:
+        raise InputError(
+            f"column {ruled[0]!r} has a total, and a rule of the schema is about it, which rescaling would break.",
+            "Leave out one of them.",
+        )
     rules = options.type_rules(names, declared)
+    anew = () if source.releases_later else options.anew
     ledger = open_ledger(options)
     announce_compilation()
     progress("reading", 0, None)
@@ -139,24 +200,33 @@ def prepare(
             names,
             tuple(options.keep),
             options.keys,
-            counted=spec.source == "private",
+            anew,
+            counted=options.spec.source == "private" or bool(stated),
             fingerprint=fingerprint_request(ledger),
-            labels_of=_undeclared(names, declared) if _learns_from_all(options) else (),
+            labels_of=_countable_labels(_counted(names, stated), declared) if _learns_from_all(options) else (),
             types=rules,
             progress=progress,
         )
     )
     try:
-        columns = rows.columns(names)
+        columns, declared = columns_of(rows, names, declared)
+        check_anew(rows, anew)
+        table_columns, rewriting = tuple(columns), None
+        if stated:
+            rewriting = bind(stated, columns, declared)
+            columns, declared = rewriting.learned(), rewriting.learned_schema()
+            warn_of_broken_rules(rewriting, rows)
+        spec = options.spec_for(rewriting)
         session = None
         if ledger is not None and rows.fingerprint is not None:
             session = LedgerSession.identify(ledger, options, rows.fingerprint, source.suggested_dataset)
         uses_holdout = options.uses_holdout and not source.releases_later
         split = _split(options, session, bits) if uses_holdout else None
         selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
+        warn_of_differing_rows(selection)
         if uses_holdout:
             _check_sides(selection)
-        learned_from, reference = _reference_rows(source, rows, selection, options, columns, declared)
+        learned_from, reference = _reference_rows(rows, selection, options, table_columns, declared, rewriting)
         fit_plan = plan_fit(
             spec,
             options.kernel_spec,
@@ -167,6 +237,8 @@ def prepare(
             rows=learned_from,
             reference=reference,
             disjoint=uses_holdout,
+            rewriting=rewriting,
+            constant=options.learned_constant(rewriting),
             bits=bits.child(Stream.FIT),
         )
         if spec.source != "private":
@@ -182,15 +254,30 @@ def prepare(
             delta=options.total_delta,
             secure=bits.secure,
             unit=options.contribution_bound,
+            renumbered=options.renumbered is not None,
             types_inferred=source.infers_types(names, rules),
+            coded=[name for name in names if name in rows.presentation.value_labels],
             fitted_once=source.releases_later,
+            drafted=_drafted(options, table_columns),
         )
     except BaseException:
         rows.close()
         raise
     counts = RowCounts(rows.n_rows, selection.n_held_out, selection.n_dropped, selection.n_released)
     return Plan(
-        options, guarantee, counts, names, origin, fit_plan, session, rows, learned_from, selection, bits, progress
+        options,
+        guarantee,
+        counts,
+        names,
+        origin,
+        fit_plan,
+        session,
+        rows,
+        learned_from,
+        selection,
+        bits,
+        progress,
+        anew,
     )
 
 
@@ -199,26 +286,48 @@ def _learns_from_all(options: ReleaseOptions) -> bool:
     return options.spec.source == "private" and not options.uses_holdout and options.unit is None
 
 
-def _undeclared(names: tuple[str, ...], declared: Schema) -> tuple[str, ...]:
-    """The columns whose labels the schema does not list."""
-    return tuple(name for name in names if getattr(declared.get(name), "levels", None) is None)
+def _counted(names: tuple[str, ...], stated: Rules) -> tuple[str, ...]:
+    """The columns that are learned as they are."""
+    return tuple(name for name in names if name not in stated.derived)
 
 
-def _check_limits(source: RowSource[Any], options: ReleaseOptions, sample: bool) -> None:
+def _countable_labels(names: tuple[str, ...], declared: Schema) -> tuple[str, ...]:
+    """The columns whose labels the schema does not list, and are those of the cells as they are."""
+    listed = {name for name in names if getattr(declared.get(name), "levels", None) is not None}
+    cut = {name for name, of in declared.meanings.items() if getattr(of, "prefix", 0)}
+    return tuple(name for name in names if name not in listed | cut)
+
+
+def _check_limits(source: RowSource[Any], options: ReleaseOptions, sample: bool, totals: Iterable[str] = ()) -> None:
     """Refuse, with the source's own reason, what it cannot serve."""
-    requested = {"groups": options.groups is not None, "unit": options.unit is not None, "sample": sample}
+    requested = {
+        "groups": options.groups is not None,
+        "unit": options.unit is not None,
+        "sample": sample,
+        "totals": bool(totals),
+    }
     for what, is_requested in requested.items():
         if is_requested and what in source.limits:
             fault, _, remedy = source.limits[what].partition(". ")
             raise InputError(f"{fault}.", remedy)
     if source.releases_later and options.unit is not None:
         raise InputError("a unit is given where rows are released later.", "Use dipriv.privatize.")
+    if source.releases_later and totals:
+        raise InputError(
+            "a total is declared where rows are released later.", "Use dipriv.privatize, or leave total out."
+        )
     fitted_on_rows = options.public is None and options.spec.source in ("rows", "groups")
     if source.releases_later and options.is_counted and fitted_on_rows:
         raise InputError(
             "a ledger keeps the hold-out of its data sets itself.",
             "Use dipriv.privatize, which splits the table, or a private, public or known reference.",
         )
+
+
+def _drafted(options: ReleaseOptions, columns: Sequence[Column]) -> list[str]:
+    """The columns about which a draft of the schema declares more than their type says."""
+    declared = options.declared(options.read_from_rows)
+    return [of.name for of in columns if of.name in declared and declared[of.name] != kind_of_type(of.storage)]
 
 
 def _split(options: ReleaseOptions, session: LedgerSession | None, bits: Bits) -> Split:
@@ -241,27 +350,34 @@ def _check_sides(selection: RowSelection) -> None:
             raise ReferenceDataError(
                 f"the hold-out has {held} of {selection.n_rows} rows; both sides need some.",
                 "Use a larger table or another holdout=..., give a public table, or state a known distribution.",
+                command="Use a larger table or another --holdout, or give a table with --public.",
             )
 
 
 def _reference_rows(
-    source: RowSource[Any],
     rows: Rows[Any],
     selection: RowSelection,
     options: ReleaseOptions,
     columns: Sequence[Column],
     declared: Schema,
+    rewriting: Rewriting | None,
 ) -> tuple[CountableRows | None, Table | None]:
     """What a private reference is learned from, or the table that others are fitted on."""
+    before = None if rewriting is None else rewriting.before
     if options.spec.source == "private":
-        return rows.countable(selection), None
+        recodes = any(column.prefix is not None for column in columns)
+        return rows.countable(selection, Recoding(tuple(columns), before) if recodes else before), None
     if options.public is not None:
-        said = [column for column in columns if column.name in (options.types or declared)]
-        return None, conform(read_table(options.public, columns), said)
+        said = [of for of in columns if of.name in (options.types or declared) or pt.is_dictionary(of.arrow_type)]
+        dialect = options.file_dialect
+        public = recoded(conform(read_table(options.public, columns, dialect), said, dialect.missing), columns)
+        return None, public if rewriting is None else rewriting.rewritten(public)
     if options.spec.source == "nothing":
         return None, None
-    reference = rows.gather(selection)
-    refuse_free_text(reference, [column.name for column in columns], declared, options.keep)
+    reference = recoded(rows.gather(selection), columns)
+    reference = reference if rewriting is None else rewriting.rewritten(reference)
+    learned = columns if rewriting is None else rewriting.learned()
+    refuse_free_text(reference, [column.name for column in learned], declared, options.keep)
     return None, reference
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from dipriv._base.progress import Progress
+from dipriv._base.unforeseen import MAY_BE_SPENT, NOTHING_IS_SPENT, if_unforeseen
 from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
+from dipriv.dialect import Dialect
 from dipriv.errors import InputError
 from dipriv.references.protocol import LabelPolicy
 from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
@@ -59,6 +61,7 @@ def privatize(
     schema: SchemaLike = None,
     types: Mapping[str, ColumnType] | None = None,
     missing: Sequence[str] = (),
+    dialect: Dialect | None = None,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -67,13 +70,14 @@ def privatize(
     public: Any = None,
     unit: str | None = None,
     rows_per_unit: int | None = None,
+    constant: Sequence[str] = (),
     target: str | None = None,
     reference_share: float | None = None,
     labels: LabelPolicy | None = None,
     pairs: Sequence[tuple[str, str]] = (),
     ledger: Ledger | str | Path | None = None,
-    dataset: str | None = None,
-    new_dataset: str | None = None,
+    dataset: str | Sequence[str] | None = None,
+    new_dataset: str | Sequence[str] | None = None,
     seed: Seed = None,
     progress: bool | Progress = False,
 ) -> Release[Any]:
@@ -84,9 +88,9 @@ def privatize(
     Parameters
     ----------
     data : pandas, polars or pyarrow table, or two-dimensional numpy array; or rows that are read in several passes: the
-        path of a file (CSV, TSV, Parquet, Arrow) or of a folder or pattern of Parquet files, a polars LazyFrame, a
-        pyarrow Dataset, a function that returns a fresh iterator of Arrow record batches each time, or a Spark
-        DataFrame. These must give the same rows in the same order each time.
+        path of a file (CSV, TSV, Excel, Stata, SPSS, SAS, JSON lines, Parquet, ORC, Arrow) or of a folder or pattern of
+        Parquet files, a polars LazyFrame, a pyarrow Dataset, a function that returns a fresh iterator of Arrow record
+        batches each time, or a Spark DataFrame. These must give the same rows in the same order each time.
     epsilon : total privacy budget of a row, over all its columns; with `unit`, of all rows of a person.
     delta : δ beside ε, for a private reference, which finds labels and frequent values under it and may be measured
         with Gaussian noise: at most this much is spent, 1e-9 by default. 0 for pure ε-differential privacy. Releases
@@ -97,11 +101,14 @@ def privatize(
         "private".
     kernel : "optimal" (the noise that keeps the most of each row at this ε) or "laplace" (the paper's), or
         `Optimal(weights, costs)` or `Laplace(shares)` from `dipriv.kernels` to weigh the columns.
-    schema : kinds of columns that are public facts; the others are read from the reference rows, or privately.
+    schema : kinds of columns that are public facts; the others are read from the reference rows, or privately. And
+        rules between columns, which are public and true in every released row.
     types : {column: type} for columns of text whose type dipriv cannot settle, or would settle otherwise: "text",
         "number" ("whole" or "decimal"), "boolean", "date", "datetime" (in "seconds" or "microseconds") or "time". Cells
         that are something else are missing.
     missing : texts that mark missing cells, beside those of `dipriv.schema.MISSING_MARKS`.
+    dialect : how the file is written that `data` is the path of, where that is not to be found out: separator, decimal
+        mark, encoding, order of dates and more; it has precedence over that of the schema.
     columns, drop : the columns to privatize and release, or those to leave out; by default all that are not in `keep`.
     keep : columns that pass through unchanged and unprotected, such as row numbers.
     holdout, split : the share of rows to hold out (a quarter), or, instead, the split of an earlier release. Given
@@ -109,8 +116,11 @@ def privatize(
     public : a public table with the same columns; the reference is fitted on it and every row is released.
     unit, rows_per_unit : privacy unit: the column that identifies the person (or other entity) a row belongs to; ε and
         δ then protect a person, with all of their rows together. Contribution bounding: at most `rows_per_unit` (10)
-        rows of a person, picked at random, are used and released; rows beyond that are not released. The column itself
-        is not released unless it is kept.
+        rows of a person, picked at random, are used and released; rows beyond that are not released. The column is
+        released with new keys, 1, 2, 3, ..., so that rows of a person still belong together, in their order; it is left
+        out if it is in `drop`, or if `columns` does not list it.
+    constant : with `unit`, columns that are constant in a person, such as sex or birth: they are released once for a
+        person, and are equal in all of their rows.
     target : a column of interest: what others say about it is kept best by a private reference.
     reference_share : the part of ε that a private reference is learned with.
     labels : where the labels of text and categorical columns come from that the schema does not list: "private" (the
@@ -119,10 +129,10 @@ def privatize(
     pairs : pairs of columns whose joint distribution a private reference measures first.
     ledger, dataset : a `dipriv.Ledger` or where it is, and the name of the data set there: the release is counted
         against the data set's budget before anything is released, and holds out the same rows as every other release.
-        A table that resembles this data set and others, as a pooled one does, is counted in each of them.
+        A table of several data sets, as a pooled one is, has several names, and is counted in each of them.
         With a name alone the ledger is the default one: DIPRIV_LEDGER, or else that in your own folder for data.
-    new_dataset : a name instead of `dataset`, which affirms that the table describes other people than the data sets
-        that it resembles; the ledger records that.
+    new_dataset : a name, or several, instead of `dataset`, which affirms that the table describes other people than
+        all other data sets that it resembles; the ledger records that.
     seed : leave out for the operating system's randomness; a seed is for experiments and voids the guarantee.
     progress : show a progress bar on the terminal; or a function, called with what is being done, how much of it is
         done, and how much there is (or None).
@@ -143,6 +153,9 @@ def privatize(
     Warns
     -----
     PrivacyWarning : for a seed, for columns in `keep`, for ε beyond 10, and for δ beyond 1e-5.
+    UtilityWarning : rows times ε are too small for the columns; it comes before ε is spent.
+    RuleWarning : for the table's keeper alone, if private rows break a rule of the schema, or differ in a constant
+        column; released rows do not.
 
     Examples
     --------
@@ -160,6 +173,7 @@ def privatize(
         schema=schema,
         types=types,
         missing=missing,
+        dialect=dialect,
         columns=columns,
         drop=drop,
         keep=keep,
@@ -168,6 +182,7 @@ def privatize(
         public=public,
         unit=unit,
         rows_per_unit=rows_per_unit,
+        constant=constant,
         target=target,
         reference_share=reference_share,
         labels=labels,
@@ -179,7 +194,9 @@ def privatize(
     )
     options.warn()
     with shown(progress) as report:
-        return prepare(open_source(data), options, report).run()
+        plan = prepare(open_source(data, *options.dialects), options, report)
+        plan.warn_if_too_small()
+        return plan.run()
 
 
 def privatize_file(
@@ -198,10 +215,12 @@ def privatize_file(
 
     Parameters
     ----------
-    source : a CSV, TSV, Parquet or Arrow file, or "-" for the standard input; or data as for `dipriv.privatize`.
+    source : a CSV, TSV, Excel, Stata, SPSS, SAS, JSON lines, Parquet, ORC or Arrow file, or "-" for the standard input;
+        or data as for `dipriv.privatize`.
     output : a file whose name ends in its format, or "-" for the standard output; a folder for Spark.
     epsilon, options : as for `dipriv.privatize`.
-    format : the format of pipes and of files whose name does not end in one.
+    format : the format of pipes and of files whose name does not end in one; the standard output has that of the
+        source by default, or csv.
     force : replace `output` if it exists.
     escape_formulas : in text files, put ' before texts that a spreadsheet would run.
     sample : keep matching rows of table and release in `release.written.sample`, for a report: private.
@@ -215,6 +234,10 @@ def privatize_file(
     ------
     InputError, SchemaError, ReferenceDataError, BudgetError, DisclosureError, LedgerError, SourceChangedError,
     StorageError : as for `dipriv.privatize`, and if the output cannot be written.
+
+    Warns
+    -----
+    PrivacyWarning, UtilityWarning : as for `dipriv.privatize`.
     """
     from dipriv._sinks import FileSink, FolderSink
     from dipriv.sources.files import File
@@ -225,7 +248,10 @@ def privatize_file(
     if isinstance(source, str | Path) and str(source) != "-" and Path(source).resolve() == Path(output).resolve():
         raise InputError(f"source and output are the same file, {output}.", "Give the output a name of its own.")
     is_file = isinstance(source, str | Path) and (str(source) == "-" or Path(source).is_file() or format is not None)
-    rows = open_file(File.at(source, format)) if is_file else open_source(source)
+    file = File.at(source, format, *checked.dialects) if is_file else None
+    rows = open_source(source, *checked.dialects) if file is None else open_file(file)
+    if str(output) == "-" and format is None:
+        format = "csv" if file is None else file.format.name
     sink: FileSink | FolderSink
     if rows.writes_folder:
         sink = FolderSink.at(output, force=force, escape_formulas=escape_formulas)
@@ -241,15 +267,19 @@ def release_file(
     *,
     sample: bool = False,
     progress: bool | Progress = False,
+    command: str | None = None,
 ) -> Release[Any]:
-    """Release a source into a sink."""
+    """Release a source into a sink; the file beside it has the command that asked for it."""
     from dipriv.release.writing import deliver, written_data
 
-    with shown(progress) as report, closing(prepare(source, options, report, sample=sample)) as plan:
-        sink.check(plan.output_schema)
-        with sink:
+    with shown(progress) as report, ExitStack() as until_written:
+        with if_unforeseen(NOTHING_IS_SPENT):
+            plan = until_written.enter_context(closing(prepare(source, options, report, sample=sample)))
+            sink.check(plan.output_schema, plan.row_counts.released, plan.presentation)
+            plan.warn_if_too_small(stacklevel=5)
+        with if_unforeseen(MAY_BE_SPENT), sink:
             release = plan.run(sink.name)
-            written = deliver(release, sink, sample=sample)
+            written = deliver(release, sink, sample=sample, command=command)
     return replace(release, written=written, data=written_data(release.data, written))
 
 

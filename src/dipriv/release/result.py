@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dipriv.report import Comparison
     from dipriv.sources.holdout import Split
     from dipriv.sources.protocol import RowSelection
+    from dipriv.utility.plan import Forecast
 
 Data = TypeVar("Data")
 
@@ -206,7 +207,7 @@ class Release(Analysable, Generic[Data]):
     def _rows(self) -> Any:
         """The released rows in memory, in the caller's library where there is one."""
         data: Any = self.data
-        facts = [] if self._model is None else [column.facts for column in self._model.columns]
+        facts = () if self._model is None else self._model.facts
         if hasattr(data, "to_table") and self.written is not None and self.written.path is not None:
             return read_table(self.written.path, facts).native
         return data.to_table() if hasattr(data, "notify") else read_table(data, facts).native
@@ -221,7 +222,17 @@ class Release(Analysable, Generic[Data]):
         if self._secrets is None:
             return None
         mechanism = self._secrets.mechanism
-        return judge(mechanism.names, self.n_rows, self.guarantee, self.fidelity, evidence_of(mechanism))
+        return judge(mechanism.learned_names, self.n_rows, self.guarantee, self.fidelity, evidence_of(mechanism))
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """What more ε would have given, as `dipriv.plan` says it: from public facts alone, so it may be published.
+
+        None where the reference is not private, and for releases with a unit.
+        """
+        from dipriv.release.forecast import forecast_of
+
+        return None if self._model is None else forecast_of(self._model, self.guarantee.delta)
 
     def summary(self) -> str:
         """Rows, privacy budget and verdict in a few lines; `guarantee` says in full what is guaranteed.

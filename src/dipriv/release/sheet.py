@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isclose
@@ -21,6 +22,7 @@ from dipriv.errors import DiprivError, InputError
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.guarantee import ReferenceSource, UnitKind
 from dipriv.guarantee.sidecar import SHEET_SUFFIX, Sidecar
+from dipriv.guarantee.wording import privacy_loss
 from dipriv.release.analysis import Analysable, Analysis
 from dipriv.release.bootstrap import BootstrapModel
 from dipriv.release.model_file import dump_model, load_model
@@ -72,10 +74,10 @@ class Sheet(Analysable):
     @property
     def citation(self) -> str:
         """How to cite the released file."""
-        delta = f", δ = {self.guarantee.delta:g}" if self.guarantee.delta else ""
+        loss = privacy_loss(self.guarantee.epsilon, self.guarantee.delta)
         return (
-            f"{self.released}: {self.sidecar.rows_released:,} rows released under differential privacy (ε = "
-            f"{self.guarantee.epsilon:g}{delta}) with dipriv {self.sidecar.version}."
+            f"{self.released}: {self.sidecar.rows_released:,} rows released under differential privacy ({loss}) with "
+            f"dipriv {self.sidecar.version}."
         )
 
     @cached_property
@@ -89,8 +91,9 @@ class Sheet(Analysable):
             raise InputError(
                 f"the released file {self.released} is not beside its data sheet.",
                 "Put it there, or give it: load_sheet(path, table=...).",
+                command="Put it there.",
             )
-        facts = [] if self._model is None else [column.facts for column in self._model.columns]
+        facts = () if self._model is None else self._model.facts
         return read_table(self._table, facts).native
 
     def value(self, column: str, text: str) -> Any:
@@ -110,8 +113,8 @@ class Sheet(Analysable):
         InputError : there is no such column, or the text is none of its values.
         """
         model = self._analysis.model
-        check_names([column], model.names, "the question")
-        family = model.column(column).facts.storage.family
+        check_names([column], model.released_names, "the question")
+        family = next(facts.storage.family for facts in model.facts if facts.name == column)
         try:
             if family == "boolean":
                 return {"true": True, "false": False}[text.lower()]
@@ -168,6 +171,18 @@ HOW_TO_ANALYSE = [
     "Use dipriv.load_sheet(PATH).reference for probabilities, means and crosstabs without the noise of sampled rows.",
     "Pairs of columns that were not measured are as if independent, given those that were.",
 ]
+
+
+def described(name: str, schema: Schema, declared: Sequence[str]) -> str:
+    """What a column was taken as, and where that comes from."""
+    how = schema.rules.derived.get(name)
+    said = " (declared)" if name in declared else ""
+    return schema[name].name + (said if how is None else f" (derived: {printable([how])[0]})")
+
+
+def printable(texts: Iterable[str]) -> tuple[str, ...]:
+    """Texts on one line each."""
+    return tuple("".join(c if c.isprintable() else " " for c in text) for text in texts)
 
 
 def options_of(model: BootstrapModel | None) -> dict[str, Any]:

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
+
+from dipriv.utility.verdict import GOOD, LOST, Grade
+from dipriv.utility.wording import headline, pairs, rows, use, warning
 
 if TYPE_CHECKING:
     from dipriv.release.sheet import Sheet
 
 SHOWN_PAIRS = 200
+GRADES = frozenset(grade.value for grade in Grade)
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --good: #1a7f37; --lost: #c62828; --usable: #8a5a00; }
+@media (prefers-color-scheme: dark) { :root { --good: #4ac26b; --lost: #ff7b72; --usable: #d4a72c; } }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem; }
-h1 { font-size: 1.5rem; overflow-wrap: anywhere; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
+body { overflow-wrap: break-word; }
+h1, td:first-child { overflow-wrap: anywhere; } td:first-child { min-width: 7rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+.verdict { background: var(--soft); padding: .5rem 1rem; }
+.verdict p:first-child { font-size: 1.15rem; font-weight: 600; }
+table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-td:last-child { min-width: 10rem; }
-pre { background: var(--soft); overflow-x: auto; padding: .8rem; white-space: pre-wrap; }
-.good { color: #1a7f37; } .lost { color: #c62828; } .usable, .unknown { color: #9a6700; }
-@media (prefers-color-scheme: dark) { .good { color: #4ac26b; } .lost { color: #ff7b72; }
-  .usable, .unknown { color: #d4a72c; } }
+th { vertical-align: bottom; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+pre { background: var(--soft); padding: .8rem; white-space: pre-wrap; }
+.good { color: var(--good); } .lost { color: var(--lost); } .usable, .unknown { color: var(--usable); }
+@media (max-width: 40rem) {
+  thead { display: none; } tr { display: block; border-bottom: 1px solid var(--line); padding: .4rem 0; }
+  td, td.number { display: block; border: 0; padding: .05rem 0; text-align: left; } td:empty { display: none; }
+  td:first-child { font-weight: 600; } td:not(:first-child)::before { content: attr(data-head) ": "; opacity: .7; }
+}
 """
 
 
@@ -33,6 +45,7 @@ def page(sheet: Sheet) -> str:
         f"<p>{escape(sheet.citation)}</p>",
         _verdict(sheet),
         _columns(sheet),
+        _rules(sheet),
         _pairs(sheet),
         _analysis(sheet),
         "<h2>Guarantee</h2>",
@@ -49,56 +62,75 @@ def page(sheet: Sheet) -> str:
 
 
 def _verdict(sheet: Sheet) -> str:
-    verdict = sheet.verdict
-    return "" if verdict is None else f"<h2>What it is good for</h2>\n<pre>{escape(str(verdict))}</pre>"
+    """The verdict in sentences; the columns and their reasons are in the table below."""
+    found = sheet.verdict
+    if found is None:
+        return ""
+    said = [
+        headline(found),
+        f"Use: {use(found)}",
+        warning(found),
+        f"Pairs: {pairs(found)}" if found.all_pairs else "",
+        f"Rows: {kept}" if (kept := rows(found)) else "",
+    ]
+    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in said if sentence)
+    return f'<h2>What it is good for</h2>\n<div class="verdict">{lines}</div>'
 
 
 def _columns(sheet: Sheet) -> str:
+    from dipriv.release.sheet import described
+
     verdict = sheet.verdict
     judged = {} if verdict is None else {column.name: column for column in verdict.columns}
-    rows = []
-    for name, kind in sheet.schema.items():
+    lines = []
+    for name in sheet.schema:
         column, kept = judged.get(name), sheet.sidecar.fidelity.get(name)
         grade = "" if column is None else column.grade.value
-        reasons = "" if column is None else "; ".join(reason.text for reason in column.reasons)
-        error = "" if column is None or column.error is None else f"{column.error:.3f}"
-        rows.append(
-            f"<tr><td>{escape(name)}</td><td>{escape(kind.name)}{' (declared)' if name in sheet.declared else ''}</td>"
-            f'<td class="{grade}">{grade}</td><td class="number">{error}</td>'
-            f'<td class="number">{"" if kept is None or math.isnan(kept) else f"{kept:.3f}"}</td>'
-            f"<td>{escape(reasons)}</td></tr>"
+        lines.append(
+            (
+                name,
+                described(name, sheet.schema, sheet.declared),
+                grade,
+                "" if column is None or column.error is None else f"{column.error:.3f}",
+                "" if kept is None or math.isnan(kept) else f"{kept:.3f}",
+                "" if column is None else "; ".join(reason.text for reason in column.reasons),
+            )
         )
-    head = ["column", "taken as", "grade", "expected error", "fidelity", "why"]
+    head = ("column", "taken as", "grade", "expected error", "fidelity", "why")
     return (
         "<h2>Columns</h2>\n"
-        + _table(head, rows)
-        + (
-            "<p>Expected error: the total variation between the released and the true distribution of a column. "
-            "Fidelity: the expected correlation of a released with the true value of the same row.</p>"
-        )
+        + _table(head, lines, numbers=(3, 4))
+        + "<p>Expected error: the total variation between the released and the true distribution of a column. It is "
+        f"below {GOOD} in 95% of cases where a column is good, below {LOST} where it is usable, and above that where "
+        "it is lost; unknown columns may be lost or not. Fidelity: the expected correlation of a released with the "
+        "true value of the same row.</p>"
     )
+
+
+def _rules(sheet: Sheet) -> str:
+    rules = sheet.schema.rules
+    if not rules:
+        return ""
+    lines = "".join(f"<li>{escape(text)}</li>" for text in rules.texts)
+    return f"<h2>Rules</h2>\n<p>They hold in every released row; a missing cell breaks none.</p><ul>{lines}</ul>"
 
 
 def _pairs(sheet: Sheet) -> str:
     verdict = sheet.verdict
     judged = {} if verdict is None else {frozenset(pair.columns): pair for pair in verdict.pairs}
-    rows = []
+    lines = []
     for one, two in sheet.pairs[:SHOWN_PAIRS]:
         pair = judged.get(frozenset((one, two)))
-        cells = "<td></td><td></td><td></td>"
-        if pair is not None:
-            cells = (
-                f'<td class="{pair.grade.value}">{pair.grade.value}</td><td class="number">{pair.association:.2f}</td>'
-                f'<td class="number">{pair.error:.3f}</td>'
-            )
-        rows.append(f"<tr><td>{escape(one)} x {escape(two)}</td>{cells}</tr>")
-    if not rows:
+        known = ("",) * 3 if pair is None else (pair.grade.value, f"{pair.association:.2f}", f"{pair.error:.3f}")
+        lines.append((f"{one} x {two}", *known))
+    if not lines:
         return ""
     more = f"<p>And {len(sheet.pairs) - SHOWN_PAIRS} more.</p>" if len(sheet.pairs) > SHOWN_PAIRS else ""
-    head = ["pair", "grade", "Cramér's V", "expected error"]
     return (
         "<h2>Measured pairs</h2>\n<p>What these columns say about each other was measured; all other pairs are as if "
-        "independent, given these.</p>" + _table(head, rows) + more
+        "independent, given these. A pair is lost if noise alone would explain its association.</p>"
+        + _table(("pair", "grade", "Cramér's V", "expected error"), lines, numbers=(2, 3))
+        + more
     )
 
 
@@ -117,12 +149,24 @@ def _analysis(sheet: Sheet) -> str:
 def _options(sheet: Sheet) -> str:
     from dipriv.release.sheet import options_of
 
-    options = options_of(sheet._model) | {"dipriv": sheet.sidecar.version, "rows released": sheet.sidecar.rows_released}
+    sidecar, made = sheet.sidecar, sheet.sidecar.provenance
+    options = options_of(sheet._model) | {"dipriv": sidecar.version, "rows released": sidecar.rows_released}
+    if made is not None:
+        options |= {**made.versions, "date": made.date, "command": made.command}
     shown = {name: value for name, value in options.items() if value not in (None, [], "")}
-    rows = [f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>" for name, value in shown.items()]
-    return "<h2>How it was made</h2>\n" + _table(["option", "value"], rows)
+    return "<h2>How it was made</h2>\n" + _table(("option", "value"), [(name, str(shown[name])) for name in shown])
 
 
-def _table(head: Iterable[str], rows: Iterable[str]) -> str:
-    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
-    return f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """A table; on a narrow screen each line is a paragraph of its own, with the heads before the cells."""
+
+    def cell(place: int, content: str) -> str:
+        kinds = ["number"] * (place in numbers) + [content] * (place > 0 and content in GRADES)
+        of = f' class="{" ".join(kinds)}"' if kinds else ""
+        return f'<td{of} data-head="{escape(head[place])}">{escape(content)}</td>'
+
+    titles = "".join(
+        f"<th{' class=number' if place in numbers else ''}>{escape(title)}</th>" for place, title in enumerate(head)
+    )
+    body = "".join(f"<tr>{''.join(cell(place, one) for place, one in enumerate(line))}</tr>" for line in lines)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"

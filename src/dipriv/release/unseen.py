@@ -1,26 +1,31 @@
 """What a bootstrap of the reference cannot show, because the reference does not have it.
 
-Noise hides rows beyond the ends of a column and rows of rare values, so that the reference has none; and inside a group
-of states that were counted together, the reference has columns that do not depend on each other. For both, the released
-table is changed as far as the noise, or the neighbouring groups, would allow: how far a statistic moves is added to its
-interval. What was not counted by itself at all is refused.
+Noise hides rows beyond the ends of a column and rows of rare values, so that the reference has none; it hides as well
+in which rows of other columns they are; and inside a group of states that were counted together, the reference has
+columns that do not depend on each other. For each, the released table is changed as far as the noise, or the
+neighbouring groups, would allow: how far a statistic moves is added to its interval. What was not counted by itself at
+all is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import PRESENT, ColumnValues
+from dipriv._tables.fitted_columns import FittedColumn
+from dipriv._tables.frames import read
 from dipriv.codecs.binned import BinnedCodec
 from dipriv.references._learning.postprocess import FURTHER, OUTERMOST
 from dipriv.references._models.network import Network, Node
-from dipriv.release.bootstrap import BootstrapModel
+from dipriv.release.bootstrap import BootstrapModel, cells_of
+from dipriv.release.rules import Rewriting
 from dipriv.schema import Continuous, Kind, Mixed
 from dipriv.statistics import Cells, GroupMean, Share, ShareBelow, Statistic
 
@@ -45,9 +50,11 @@ def unknown_value(statistic: Statistic, model: BootstrapModel) -> str | None:
 
 
 def _reason_of_value(name: str, value: Any, model: BootstrapModel, *, alone_in_tables: bool) -> str | None:
-    column = model.column(name)
     if value is None:
         return None
+    if not _is_own(name, model):
+        return _reason_by_rules(name, model, alone_in_tables=alone_in_tables)
+    column = model.column(name)
     if column.labels is not None:
         listed = column.labels.to_pylist()
         if value not in listed:
@@ -63,38 +70,148 @@ def _reason_of_value(name: str, value: Any, model: BootstrapModel, *, alone_in_t
     return None
 
 
-def unseen(statistic: Statistic, table: Cells, model: BootstrapModel) -> tuple[FloatArray, FloatArray]:
-    """How far the numbers of a statistic may be too high and too low for what the reference cannot show: ≤ 0, ≥ 0."""
+def _is_own(name: str, model: BootstrapModel) -> bool:
+    """Whether a released column is one of the reference, and not computed by a rule."""
+    return name in model.names and (model.rewriting is None or name not in model.rewriting.computed)
+
+
+def _reason_by_rules(name: str, model: BootstrapModel, *, alone_in_tables: bool) -> str | None:
+    """The same for a column that follows from others by a rule."""
+    if alone_in_tables or model.rewriting is None or name not in model.rewriting.listed:
+        return f"{name} follows from other columns by a rule, and its values were not counted by themselves."
+    if found := [part for part in model.rests_on([name]) if part in model.found]:
+        return f"{name} follows from {found[0]}, whose labels of few rows are among others."
+    return None
+
+
+def _noise(name: str, model: BootstrapModel) -> float:
+    """The noise of a count of a value: where a rule gives it to many states of other columns, that of their sum."""
+    if _is_own(name, model):
+        return model.deviations[name]
+    parts = [model.column(part) for part in model.rests_on([name])]
+    return max(model.deviations[part.name] * math.sqrt(getattr(part.codec, "states", 1)) for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _ByRules:
+    """A statistic of released columns, as one of the reference's columns that they follow from."""
+
+    statistic: Statistic
+    rewriting: Rewriting
+    fitted: tuple[FittedColumn, ...]
+
+    @classmethod
+    def of(cls, statistic: Statistic, rewriting: Rewriting, model: BootstrapModel) -> _ByRules:
+        own = rewriting.about(statistic.columns)
+        return cls(statistic, own, tuple(model.column(name) for name in own.learned_names))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.rewriting.learned_names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.statistic.names
+
+    def values(self, cells: Cells) -> FloatArray:
+        parts = [cells.columns[name][0] for name in self.columns]
+        return self.statistic.values(cells_of(self.fitted, parts, self.rewriting))
+
+    def learned(self, released: Any) -> Cells:
+        """The columns of the reference that a released table has."""
+        table = self.rewriting.before(read(released))
+        return cells_of(self.fitted, [column.all_cells(table) for column in self.fitted])
+
+
+def unseen(statistic: Statistic, table: Cells, released: Any, model: BootstrapModel) -> tuple[FloatArray, FloatArray]:
+    """How far the numbers of a statistic may be too high and too low for what the reference cannot show: ≤ 0, ≥ 0.
+
+    `table` has the columns of the statistic, `released` is the whole released table.
+    """
     given = statistic.values(table)
     low, high = np.zeros(len(given)), np.zeros(len(given))
     if isinstance(statistic, Share):
-        high += max(0.0, HIDDEN * model.deviations[statistic.column] / model.n_learned - float(given[0]))
+        high += max(0.0, HIDDEN * _noise(statistic.column, model) / model.n_learned - float(given[0]))
         return low, high
     if isinstance(statistic, ShareBelow):
         return low, high
-    of_kind: dict[str, tuple[FloatArray, FloatArray]] = {}
-    for kind, other in _alternatives(statistic.columns, table, model):
-        moved = statistic.values(other) - given
-        down, up = of_kind.get(kind, (low, high))
-        of_kind[kind] = np.fmin(down, moved), np.fmax(up, moved)
-    return sum((down for down, _ in of_kind.values()), low), sum((up for _, up in of_kind.values()), high)
+    if model.rewriting is not None:
+        by_rules = _ByRules.of(statistic, model.rewriting, model)
+        statistic, table = by_rules, by_rules.learned(released)
+        given = statistic.values(table)
+    found = [_moves(statistic, given, kind) for kind in _alternatives(statistic.columns, table, model)]
+    return sum((down for down, _ in found), low), sum((up for _, up in found), high)
 
 
-def _alternatives(columns: tuple[str, ...], table: Cells, model: BootstrapModel) -> Iterator[tuple[str, Cells]]:
-    """Tables that could have led to this release as well."""
+def _moves(statistic: Statistic, given: FloatArray, tables: Sequence[Alternative]) -> tuple[FloatArray, FloatArray]:
+    """How far the numbers move down and up at most in tables of one kind.
+
+    That other rows may have the cells which were moved adds in quadrature: it rests on the noise of other measurements.
+    """
+    moved = [statistic.values(one.table) - given for one in tables]
+    again = [statistic.values(other) - statistic.values(one.table) for one in tables for other in one.with_other_rows]
+    down, up = _extremes(moved, len(given))
+    further_down, further_up = _extremes(again, len(given))
+    return -np.hypot(down, further_down), np.hypot(up, further_up)
+
+
+def _extremes(moved: Iterable[FloatArray], count: int) -> tuple[FloatArray, FloatArray]:
+    down, up = np.zeros(count), np.zeros(count)
+    for one in moved:
+        down, up = np.fmin(down, one), np.fmax(up, one)
+    return down, up
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A table that could have led to this release as well, and tables in which other rows of it have the same cells."""
+
+    table: Cells
+    with_other_rows: Sequence[Cells] = ()
+
+
+def _alternatives(columns: tuple[str, ...], table: Cells, model: BootstrapModel) -> Iterator[list[Alternative]]:
+    """Tables that could have led to this release as well, of one kind after the other."""
     for name in columns:
-        for longer in _with_longer_tails(name, table, model):
-            yield f"tails of {name}", longer
-        for other in columns:
-            if other != name:
-                yield f"groups of {name}", _dependent_inside_groups(name, other, table, model)
+        others = [other for other in columns if other != name]
+        yield list(_with_longer_tails(name, others, table, model))
+        yield [Alternative(_dependent_inside_groups(name, other, table, model)) for other in others]
 
 
-def _with_longer_tails(name: str, table: Cells, model: BootstrapModel) -> Iterator[Cells]:
+def _in_other_rows(
+    name: str, other: str, table: Cells, moved: NDArray[np.intp], model: BootstrapModel
+) -> Iterator[Cells]:
+    """The table with more of the moved cells, and then fewer, in each group of another column.
+
+    How many rows of the last group are in a group of another column was measured with noise, which may hide HIDDEN
+    standard deviations. Cells are exchanged, so that the column itself stays as it is.
+    """
+    node, deviation = _node(other, model), model.deviation_of_pairs
+    if node is None or deviation is None:
+        return
+    cells, codec = table.columns[name][0], cast(Any, model.column(other).codec)
+    group = node.group_of[codec.to_states(table.columns[other][0])]
+    most = math.ceil(HIDDEN * deviation * table.n_rows / model.n_learned)
+    there = np.zeros(table.n_rows, dtype=bool)
+    there[moved] = True
+    elsewhere = ~there if cells.missing is None else ~there & (cells.missing == PRESENT)
+    for one in np.unique(group):
+        for gaining, losing in ((group == one, group != one), (group != one, group == one)):
+            to, of = np.flatnonzero(elsewhere & gaining)[:most], np.flatnonzero(there & losing)[:most]
+            count = min(len(to), len(of))
+            values = cells.values.copy()
+            values[to[:count]], values[of[:count]] = cells.values[of[:count]], cells.values[to[:count]]
+            yield _with_column(table, name, ColumnValues(values, cells.missing))
+
+
+def _with_longer_tails(name: str, others: Sequence[str], table: Cells, model: BootstrapModel) -> Iterator[Alternative]:
     """The table with rows at either end of a column moved out, as many as noise may hide that far beyond the end.
 
-    Learning takes an octave at the end as empty unless noise makes its count with a chance of at most OUTERMOST, times
-    FURTHER for each octave further. So declared bounds show how far out rows may be, and how many.
+    Learning takes an octave at the end as empty unless its count is so high that noise exceeds it either way with a
+    chance of at most 2 OUTERMOST, times FURTHER for each octave further. The noise that was added to the count may have
+    been HIDDEN standard deviations below zero. So declared bounds show how far out rows may be, and how many. Which
+    rows they are is asked for the nearest octave: the longest tail in the most unfavourable rows would be two extremes
+    at once.
     """
     codec = model.column(name).codec
     if not isinstance(codec, BinnedCodec):
@@ -106,14 +223,18 @@ def _with_longer_tails(name: str, table: Cells, model: BootstrapModel) -> Iterat
         inward = ordered if outward < 0 else ordered[::-1]
         end = float(cells.values[inward[0]]) if len(inward) else 0.0
         for octaves in _octaves_beyond(end * outward, None if bound is None else bound * outward):
-            chance = OUTERMOST * FURTHER ** (octaves - 1)
-            share = COARSE * math.sqrt(2.0 * math.log(1.0 / chance)) * model.deviations[name] / model.n_learned
+            threshold = math.sqrt(-2.0 * math.log(2.0 * OUTERMOST * FURTHER ** (octaves - 1)))
+            share = COARSE * (threshold + HIDDEN) * model.deviations[name] / model.n_learned
             moved = inward[: min(math.ceil(share * len(cells)), len(rows) // 2)]
             far = cells.values[moved].astype(np.float64)
             far *= np.exp2(np.where(far * outward > 0, octaves, -octaves))
             values = cells.values.copy()
             values[moved] = codec.line.to_values(codec.line.to_codes(far.astype(codec.dtype)))
-            yield _with_column(table, name, ColumnValues(values, cells.missing))
+            if not np.array_equal(values[moved], cells.values[moved]):
+                longer = _with_column(table, name, ColumnValues(values, cells.missing))
+                asked = others if octaves == 1 else ()
+                tables = [one for other in asked for one in _in_other_rows(name, other, longer, moved, model)]
+                yield Alternative(longer, tables)
 
 
 def _declared_ends(kind: Kind | None) -> tuple[float | None, float | None]:
@@ -129,7 +250,7 @@ def _octaves_beyond(end: float, bound: float | None) -> tuple[int, ...]:
 
 def _dependent_inside_groups(name: str, other: str, table: Cells, model: BootstrapModel) -> Cells:
     """The table with values of a column exchanged inside its groups, so that another column changes along with it there
-    as it changes from group to group.
+    as it changes from group to group. In the first and last group, which can be wide, it changes as strongly as it can.
     """
     node = _node(name, model)
     cells, labels = table.columns[name]
@@ -149,7 +270,10 @@ def _dependent_inside_groups(name: str, other: str, table: Cells, model: Bootstr
         run, spread_x, spread_y = means_x[above] - means_x[below], float(x[rows].std()), float(y[rows].std())
         if not spread_x or not spread_y or not run:
             continue
-        r = np.clip((means_y[above] - means_y[below]) / run * spread_x / spread_y, -STRONGEST, STRONGEST)
+        slope = (means_y[above] - means_y[below]) / run
+        has_two_neighbours = 0 < place < len(present) - 1
+        r = slope * spread_x / spread_y if has_two_neighbours else math.copysign(STRONGEST, slope)
+        r = min(STRONGEST, max(-STRONGEST, r))
         score = r * (y[rows] - y[rows].mean()) / spread_y + math.sqrt(1 - r**2) * noise[rows]
         values[rows[np.argsort(score, kind="stable")]] = np.sort(cells.values[rows])
     return _with_column(table, name, ColumnValues(values, cells.missing))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from dipriv._base.parallel import ahead
 from dipriv._sinks import FileSink, FolderSink
 from dipriv._tables import frames
 from dipriv.errors import InputError
-from dipriv.guarantee.sidecar import PAGE_SUFFIX, SHEET_SUFFIX, SIDECAR_SUFFIX, Sidecar
+from dipriv.guarantee._checks import LONGEST_TEXT
+from dipriv.guarantee.sidecar import PAGE_SUFFIX, SHEET_SUFFIX, SIDECAR_SUFFIX, Provenance, Sidecar
 from dipriv.release.model_file import dump_model
 from dipriv.release.result import Release, Written
-from dipriv.release.sheet import Sheet, why_no_model
+from dipriv.release.sheet import Sheet, described, printable, why_no_model
 from dipriv.sources.spark import is_spark_frame
 from dipriv.sources.stream import ReleasedBatches
 
@@ -34,28 +39,51 @@ def write_release(
         sink = FolderSink.at(path, force=force, escape_formulas=escape_formulas)
     else:
         sink = FileSink.at(path, format, force=force, escape_formulas=escape_formulas)
-        sink.check(release.data.schema if isinstance(release.data, ReleasedBatches) else _as_arrow(release.data).schema)
+        if isinstance(release.data, ReleasedBatches):
+            sink.check(release.data.schema, release.n_rows, release.data.presentation)
+        else:
+            sink.check(_as_arrow(release.data).schema, release.n_rows)
     with sink:
         return deliver(release, sink)
 
 
-def deliver(release: Release[Any], sink: FileSink | FolderSink, *, sample: bool = False) -> Written:
+def deliver(
+    release: Release[Any], sink: FileSink | FolderSink, *, sample: bool = False, command: str | None = None
+) -> Written:
     """Write the rows into an open sink, commit it with the files beside it, then commit the release in the ledger."""
     receipt = release.receipt
-    with receipt.failing():
-        written = _into_folder(release, sink) if isinstance(sink, FolderSink) else _into_file(release, sink, sample)
+    with _saying_what_is_written(sink), receipt.failing():
+        if isinstance(sink, FolderSink):
+            written = _into_folder(release, sink, command)
+        else:
+            written = _into_file(release, sink, sample, command)
         receipt.commit(release.n_rows)
     return written
 
 
-def _into_folder(release: Release[Any], sink: FolderSink) -> Written:
+@contextmanager
+def _saying_what_is_written(sink: FileSink | FolderSink) -> Iterator[None]:
+    """An error says what there is of the output."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(sink, FileSink) and sink.path is None:
+            error.add_note("What the standard output received may be a part of the rows.")
+        elif sink.is_written:
+            error.add_note(f"{sink.name} is written; the files beside it may not be.")
+        else:
+            error.add_note(f"{sink.name} is not written.")
+        raise
+
+
+def _into_folder(release: Release[Any], sink: FolderSink, command: str | None) -> Written:
     from dipriv.sources.spark.frame import worker_errors
     from dipriv.sources.spark.workspace import jobs
 
     with jobs(release.data.sparkSession.sparkContext), worker_errors():
         release.data.write.option("compression", "zstd").parquet(f"file://{sink.part}")
     sink.check_written(release.n_rows)
-    sink.commit(files_beside(release, sink.path.name))
+    sink.commit(files_beside(release, sink.path.name, command=command))
     return Written(sink.path)
 
 
@@ -64,13 +92,13 @@ def written_data(data: Any, written: Written) -> Any:
     return data.sparkSession.read.parquet(f"file://{written.path}") if is_spark_frame(data) else data
 
 
-def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:
+def _into_file(release: Release[Any], sink: FileSink, sample: bool, command: str | None) -> Written:
     rate = min(1.0, SAMPLE_ROWS / max(1, release.n_rows))
     picks = np.random.default_rng(0)
     before: list[pa.Table] = []
     after: list[pa.Table] = []
     if isinstance(release.data, ReleasedBatches):
-        for private, released in release.data.pairs():
+        for private, released in ahead(release.data.pairs()):
             _write(sink, released)
             if sample:
                 picked = pa.array(picks.random(private.rows) < rate)
@@ -79,7 +107,7 @@ def _into_file(release: Release[Any], sink: FileSink, sample: bool) -> Written:
     else:
         _write(sink, _as_arrow(release.data))
     formulas = dict(sink.formulas)
-    sink.commit(files_beside(release, sink.name, formulas, sink.escape_formulas))
+    sink.commit(files_beside(release, sink.name, formulas, sink.escape_formulas, command))
     pair = (pa.concat_tables(before), pa.concat_tables(after)) if before else None
     return Written(sink.path, formulas, sink.escape_formulas, pair)
 
@@ -101,7 +129,12 @@ def _write(sink: FileSink, table: pa.Table) -> None:
         sink.write(batch)
 
 
-def sidecar_of(release: Release[Any], formulas: dict[str, int] | None = None, escaped: bool = False) -> Sidecar:
+def sidecar_of(
+    release: Release[Any],
+    formulas: dict[str, int] | None = None,
+    escaped: bool = False,
+    command: str | None = None,
+) -> Sidecar:
     """What the file beside an output says: nothing private is in it."""
     return Sidecar(
         release.guarantee,
@@ -113,18 +146,26 @@ def sidecar_of(release: Release[Any], formulas: dict[str, int] | None = None, es
         verdict=None if release.verdict is None else release.verdict.to_dict(),
         dataset=release.dataset,
         formulas=formulas or {},
+        rules=printable(release.schema.rules.texts),
         formulas_escaped=escaped,
+        schema=release.schema.to_dict(),
+        declared=printable(release.declared),
+        provenance=Provenance.now(None if command is None else printable([command])[0][:LONGEST_TEXT]),
     )
 
 
 def files_beside(
-    release: Release[Any], name: str, formulas: dict[str, int] | None = None, escaped: bool = False
+    release: Release[Any],
+    name: str,
+    formulas: dict[str, int] | None = None,
+    escaped: bool = False,
+    command: str | None = None,
 ) -> dict[str, str]:
     """The files beside an output, {ending of the name: text}: sidecar, data sheet, and the data sheet as a page."""
-    sidecar = sidecar_of(release, formulas, escaped)
+    sidecar = sidecar_of(release, formulas, escaped, command)
     sheet = sheet_of(release, name, sidecar)
     return {
-        SIDECAR_SUFFIX: json.dumps(sidecar.to_dict(), indent=2, ensure_ascii=False) + "\n",
+        SIDECAR_SUFFIX: json.dumps(sidecar.to_dict(), indent=2, ensure_ascii=False, default=str) + "\n",
         SHEET_SUFFIX: sheet.to_json(),
         PAGE_SUFFIX: sheet.to_html(),
     }
@@ -139,11 +180,9 @@ def sheet_of(release: Release[Any], name: str, sidecar: Sidecar) -> Sheet:
             dump_model(model)
     except InputError as error:
         model, reason = None, error.fault
-    return Sheet(name, sidecar, release.schema, release.declared, reason, model)
+    return Sheet(name, replace(sidecar, schema=None, declared=()), release.schema, release.declared, reason, model)
 
 
 def column_kinds(release: Release[Any]) -> dict[str, str]:
     """{column: what it was taken as}."""
-    return {
-        name: kind.name + (" (declared)" if name in release.declared else "") for name, kind in release.schema.items()
-    }
+    return {name: described(name, release.schema, release.declared) for name in release.schema}

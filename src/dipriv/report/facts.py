@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dipriv.auditing import Audit
+    from dipriv.utility.plan import Forecast
     from dipriv.utility.verdict import Verdict
 
 Scale: TypeAlias = Literal["number", "time", "label"]
@@ -226,6 +227,14 @@ class Downstream:
 
 
 @dataclass(frozen=True)
+class RuleFacts:
+    """A rule of the schema, and how many rows of the original and of the release break it."""
+
+    text: str
+    broken: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """How a private table and its release differ; `dipriv.compare` makes it, and it contains private statistics.
 
@@ -241,9 +250,11 @@ class Comparison:
     guarantee : the guarantee in words, if it was given.
     dependence : measures of dependence between pairs of columns, before and after.
     downstream : a regression on both tables, if a target was given.
-    verdict : what the release says about itself, if it was given; this part may be published.
+    verdict, forecast : what the release says about itself, and what more ε would give, if they were given; these
+        parts may be published.
     audit : the result of `dipriv.audit`, if it was given.
     repeats : how many pairs of samples were drawn to see what sampling alone gives.
+    rules : the rules of the schema, each with how many rows of original and release break it.
     """
 
     rows: tuple[int, int]
@@ -255,8 +266,10 @@ class Comparison:
     dependence: Dependence | None = field(repr=False, default=None)
     downstream: Downstream | None = field(repr=False, default=None)
     verdict: Verdict | None = field(repr=False, default=None)
+    forecast: Forecast | None = field(repr=False, default=None)
     audit: Audit | None = field(repr=False, default=None)
     repeats: int = field(repr=False, default=0)
+    rules: tuple[RuleFacts, ...] = field(repr=False, default=())
 
     def write(self, path: str | Path) -> None:
         """Write a report, one HTML file, whole or not at all, readable by its owner only.

@@ -12,8 +12,9 @@ from dipriv.report import formats, wording
 from dipriv.report.charts import FEW, MAX_TERMS, SPAN, coefficient_chart, column_charts, heat_maps
 from dipriv.report.extra import needed
 from dipriv.report.facts import GRADES, MAX_DETAILED, MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison
+from dipriv.utility.plan_html import forecast_html
 from dipriv.utility.verdict import GOOD, LOST
-from dipriv.utility.wording import pairs, too_small
+from dipriv.utility.wording import headline, pairs, warning
 
 
 def render(comparison: Comparison) -> str:
@@ -42,8 +43,7 @@ def render(comparison: Comparison) -> str:
         count=formats.count,
         label=formats.text,
     )
-    template = resources.files("dipriv.report").joinpath("template.html").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
+    return environment.from_string(_template()).render(
         report=comparison,
         title="Original and release" if comparison.audit is None else "Audit of a release",
         headline=wording.headline(comparison),
@@ -52,11 +52,14 @@ def render(comparison: Comparison) -> str:
         stated=comparison.verdict,
         expected={} if comparison.verdict is None else {one.name: one for one in comparison.verdict.columns},
         pairs_measured=pairs,
-        too_small=too_small,
+        said_of_itself=headline,
+        said_of_rules=wording.of_rules(comparison),
+        warning_of=warning,
         guarantee=guarantee_lines(comparison.guarantee),
         detailed=detailed,
         maps=maps,
         effects=Markup(effects),  # noqa: S704
+        more_epsilon=None if comparison.forecast is None else Markup(forecast_html(comparison.forecast)),  # noqa: S704
         warning=PRIVATE,
         fewest=MIN_ROWS_SHOWN,
         most_rows=MAX_ROWS,
@@ -70,6 +73,15 @@ def render(comparison: Comparison) -> str:
         quantity=quantity,
         spread=spread,
     )
+
+
+def style() -> str:
+    """The style sheet of a report, for other pages that look like it."""
+    return _template().partition("<style>\n")[2].partition("</style>")[0]
+
+
+def _template() -> str:
+    return resources.files("dipriv.report").joinpath("template.html").read_text(encoding="utf-8")
 
 
 def write_report(comparison: Comparison, path: str | Path) -> None:

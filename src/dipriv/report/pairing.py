@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ def sample(original: Table, released: Table, rows: Any, rng: np.random.Generator
 
 
 def pair_columns(
-    original: Table, released: Table, sampled: Sampled, schema: Schema
+    original: Table, released: Table, sampled: Sampled, schema: Schema, new_keys: Sequence[str] = ()
 ) -> tuple[list[Pair], list[tuple[str, str]]]:
     """The columns that both tables have with types that can be compared, and the others with the reason."""
     pairs: list[Pair] = []
@@ -91,6 +92,12 @@ def pair_columns(
     for name in original.names:
         if name not in released.names:
             left_out.append((name, "only in the original"))
+            continue
+        if name in new_keys:
+            left_out.append((name, "new keys in the release"))
+            continue
+        if name in schema.left_out:
+            left_out.append((name, f"declared as {schema.meanings[name].name}, and made anew or passed through"))
             continue
         try:
             found = _pair(name, original, released, sampled, schema.get(name))

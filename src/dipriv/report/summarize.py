@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dipriv._base.near_names import did_you_mean
 from dipriv._tables import frames as tables
 from dipriv.errors import InputError
-from dipriv.guarantee.guarantee import Guarantee
+from dipriv.guarantee.guarantee import AssumptionKind, Guarantee
 from dipriv.guarantee.wording import largest_correlation
 from dipriv.release.result import Release, is_lazy
 from dipriv.report.columns import column_facts
@@ -20,11 +21,13 @@ from dipriv.report.downstream import downstream
 from dipriv.report.facts import MAX_DETAILED, Comparison
 from dipriv.report.grades import in_order_of_gravity
 from dipriv.report.pairing import pair_columns, sample
+from dipriv.report.rules import rule_facts
 from dipriv.schema import Schema
 from dipriv.sources.stream import ReleasedBatches
 
 if TYPE_CHECKING:
     from dipriv.auditing import Audit
+    from dipriv.utility.plan import Forecast
     from dipriv.utility.verdict import Verdict
 
 
@@ -37,6 +40,7 @@ def compare(
     guarantee: Guarantee | dict[str, Any] | None = None,
     fidelity: Mapping[str, float] | None = None,
     verdict: Verdict | None = None,
+    forecast: Forecast | None = None,
     target: str | None = None,
     audit: Audit | None = None,
     seed: int = 0,
@@ -46,14 +50,15 @@ def compare(
     Parameters
     ----------
     original : a pandas, polars or pyarrow table.
-    released : another one, or what `dipriv.privatize` returned, which has schema, rows, guarantee, fidelity and
-        verdict with it; columns that only one of the tables has are named and left out.
+    released : another one, or what `dipriv.privatize` returned, which has schema, rows, guarantee, fidelity,
+        verdict and forecast with it; columns that only one of the tables has are named and left out.
     schema : what privatized columns were taken as (`release.schema`); for others it is inferred from the original.
     rows : for each released row its row number in the original (`release.secrets.row_positions`); tables of equal
         length are taken to have the same rows in the same order.
     guarantee : the guarantee of the release, as an object or as its `to_dict()`.
     fidelity : the expected correlation of each column with what it was (`release.fidelity`).
     verdict : what the release says about itself (`release.verdict`).
+    forecast : what more ε would give (`release.forecast`, or from `dipriv.plan`).
     target : a column to regress on the others, in both tables.
     audit : the result of `dipriv.audit`, to be shown with it.
     seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
@@ -77,6 +82,7 @@ def compare(
     if isinstance(released, Release):
         schema, fidelity = schema or released.schema, fidelity or released.fidelity
         guarantee, verdict = guarantee or released.guarantee, verdict or released.verdict
+        forecast = forecast or released.forecast
         rows, expected_rows = row_numbers(released) if rows is None else rows, released.row_counts.read
         released = released_rows(released)
     before, after = (_read(table, which) for table, which in ((original, "original"), (released, "release")))
@@ -86,10 +92,12 @@ def compare(
             "Compare a release with the table that it was made from.",
         )
     sampled = sample(before, after, rows, np.random.default_rng([seed, 0]))
-    pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}))
+    stated = as_guarantee(guarantee)
+    said = () if stated is None else stated.assumptions
+    new_keys = [name for one in said if one.kind is AssumptionKind.UNIT_RENUMBERED for name in one.names]
+    pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}), new_keys)
     names = [pair.name for pair in pairs]
     _check(before, after, names, target)
-    stated = as_guarantee(guarantee)
     bound = None if stated is None else largest_correlation(stated)
     repeats = REPEATS if len(pairs) <= MAX_DETAILED else FEW_REPEATS
     changed = [pair.name for pair in pairs if not pair.unchanged]
@@ -114,8 +122,10 @@ def compare(
             ),
             downstream=None if target is None else downstream(pairs, target, privatized or names),
             verdict=verdict,
+            forecast=forecast,
             audit=audit,
             repeats=repeats,
+            rules=rule_facts(before, after, schema or Schema({})),
         )
 
 
@@ -154,7 +164,8 @@ def _check(before: tables.Table, after: tables.Table, names: list[str], target: 
         )
     if target is not None and target not in names:
         raise InputError(
-            f"the target {target!r} is not a column that both tables have and that can be compared.",
+            f"the target {target!r} is not a column that both tables have and that can be compared"
+            f"{did_you_mean(target, names)}.",
             "Name a column of both tables.",
         )
 
@@ -163,4 +174,4 @@ def _read(table: Any, which: str) -> tables.Table:
     try:
         return tables.read(table)
     except InputError as error:
-        raise InputError(f"the {which}: {error.fault}", error.remedy) from None
+        raise InputError(f"the {which}: {error.fault}", error.remedy, command=error.command) from None

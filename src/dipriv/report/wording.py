@@ -83,6 +83,16 @@ def of_regression(comparison: Comparison) -> str:
     return f"Regression of {text(found.target)}: {inside}."
 
 
+def of_rules(comparison: Comparison) -> str:
+    """Whether rules of the schema hold in the released rows; nothing where there are none."""
+    if not comparison.rules:
+        return ""
+    broken = [rule for rule in comparison.rules if rule.broken[1]]
+    if not broken:
+        return "The rules of the schema hold in every released row."
+    return f"Released rows break {len(broken)} of {len(comparison.rules)} rules of the schema."
+
+
 def summary(comparison: Comparison) -> str:
     """All findings, a line for each."""
     lines = [headline(comparison)]
@@ -94,5 +104,6 @@ def summary(comparison: Comparison) -> str:
             said = [f"{names} ({reason})" if reason else names for names, reason in by_reason(columns)]
         if columns:
             lines.append(f"  {grade.capitalize()}: {listed(said)}.")
-    more = filter(None, [of_pairs(comparison), of_rows(comparison), of_regression(comparison)])
+    said_of = (of_pairs, of_rows, of_regression, of_rules)
+    more = filter(None, [say(comparison) for say in said_of])
     return "\n".join([*lines, *more, PRIVATE])

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from dipriv._base.parallel import in_parallel
+from dipriv._tables.arrow import decoded
 from dipriv._tables.frames import Table
 
 DIGEST_BYTES = 32
@@ -60,8 +61,7 @@ def _label_parts(array: pa.Array) -> list[Any]:
     """What distinguishes labels: those of a dictionary in the order in which they are met, and each row's number."""
     if not pt.is_dictionary(array.type):
         return _text_parts(array)
-    plain = array.dictionary_decode()
-    coded = (plain.cast(pa.large_string()) if pt.is_string_view(plain.type) else plain).dictionary_encode()
+    coded = decoded(array).dictionary_encode()
     labels = coded.dictionary
     if pt.is_temporal(labels.type):  # Python has no dates before the year 1 or after 9999
         labels = labels.view(pa.int32() if labels.type.bit_width == 32 else pa.int64())
@@ -88,7 +88,10 @@ def _bytes(values: NDArray[Any]) -> Any:
 
 
 def cut(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """The same rows in tables of `size` rows, but for the last, each in one piece."""
+    """The same rows in tables of `size` rows, but for the last, each in one piece.
+
+    Only dictionaries stay in parts whose indices have no room for the labels of all parts.
+    """
     waiting: list[pa.RecordBatch] = []
     missing = size
     for batch in batches:
@@ -105,4 +108,13 @@ def cut(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
 
 def _together(parts: Sequence[pa.RecordBatch]) -> pa.Table:
     table = pa.Table.from_batches(parts)
-    return table if len(parts) == 1 else table.unify_dictionaries().combine_chunks()
+    if len(parts) == 1:
+        return table
+    try:
+        return table.unify_dictionaries().combine_chunks()
+    except pa.ArrowInvalid:  # the labels that all parts have together are a fact about rows
+        coded = [pt.is_dictionary(column.type) for column in table.schema]
+        others = table.select([name for name, is_coded in zip(table.column_names, coded, strict=True) if not is_coded])
+        joined = iter(others.combine_chunks().columns)
+        columns = [column if is_coded else next(joined) for column, is_coded in zip(table.columns, coded, strict=True)]
+        return pa.Table.from_arrays(columns, schema=table.schema)

@@ -4,9 +4,11 @@ The canonical form of a cell is that of the text in a CSV file, read by fixed ru
 
 * missing: null, NaN, NaT, an empty text, and the usual marks for missing values (NA, n/a, null, None, -, ?);
 * numbers by value, whole numbers exactly and others to 24 significant bits, the precision of float32, so that `0.1` as
-  text, float32, float64 and decimal are the same cell;
+  text, float32, float64 and decimal are the same cell; a comma in a text is a decimal mark, as in `0,1` and `1.234,5`,
+  unless a point follows it, as in `1,234.5`;
 * dates and times as microseconds since 1970 in UTC, a date as its midnight, from ISO 8601 texts, too;
-* times of day, durations and truth values (true, False); all other texts as they are, without spaces at the ends.
+* times of day, durations and truth values (true, False); all other texts as they are, without spaces at the ends;
+* all texts without a pair of quotes around them, which an option can make a part of the cells.
 
 The hash is SipHash-1-3 with 128 bits, a keyed pseudorandom function (Aumasson and Bernstein, 2012), of the canonical
 form and its kind.
@@ -18,11 +20,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from dipriv._base.jit import jit
+from dipriv._tables.any_values import run_places
 
 Words: TypeAlias = NDArray[np.uint64]
 MISSING, NUMBER, REAL, BOOLEAN, MOMENT, TIME, DURATION, TEXT, ROW = range(9)
@@ -75,7 +77,8 @@ def cell_hashes(array: pa.Array, key: Words) -> Hashes:
         few = len(array.dictionary) <= len(array)
         return _of_dictionary(array, key) if few else cell_hashes(array.dictionary_decode(), key)
     if pt.is_run_end_encoded(kind):
-        return cell_hashes(pc.run_end_decode(array), key)
+        values, places = cell_hashes(array.values, key), run_places(array)
+        return Hashes(values.high[places], values.low[places])
     if _is_text(kind) or _is_binary(kind):
         first = array[:_SAMPLE]
         repeats = len(array) > _SAMPLE and not pt.is_string_view(kind) and len(first.unique()) < _SAMPLE // 8
@@ -179,9 +182,18 @@ def _of_texts(array: pa.Array, key: Words) -> Hashes:
     _hash_texts(text, ends, key[0], key[1], _MARK_WORDS, _POWERS, found.high, found.low, hard)
     if hard.any():
         # `_decimal` has read them to their ends, so that Python reads them, too, without what `_hash_texts` strips
-        numbers = np.array([float(bytes(text[ends[i] : ends[i + 1]]).strip(_BLANK)) for i in np.flatnonzero(hard)])
+        numbers = np.array([_number(bytes(text[ends[i] : ends[i + 1]])) for i in np.flatnonzero(hard)])
         found.high[hard], found.low[hard] = _of_words(*_canonical_numbers(numbers), key)
     return found
+
+
+def _number(text: bytes) -> float:
+    """A text that `_decimal` has read to its end, by Python's own arithmetic."""
+    text = text.strip(_BLANK)
+    text = text[1:-1].strip(_BLANK) if text[:1] in (b'"', b"'") else text
+    decimal = max(b",", b".", key=text.rfind)
+    whole, mark, behind = text.rpartition(decimal) if text.count(decimal) == 1 else (text, b"", b"")
+    return float(whole.replace(b",", b"").replace(b".", b"") + mark.replace(b",", b".") + behind)
 
 
 def _of_objects(array: pa.Array, key: Words) -> Hashes:
@@ -354,6 +366,16 @@ def _numbers(values: NDArray[np.float64], words: NDArray[np.int64], kinds: NDArr
 
 
 @jit
+def _trimmed(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int]:
+    """Without spaces and control characters at the ends."""
+    while start < stop and text[start] <= 32:
+        start += 1
+    while start < stop and text[stop - 1] <= 32:
+        stop -= 1
+    return start, stop
+
+
+@jit
 def _hash_texts(
     text: NDArray[np.uint8],
     ends: NDArray[np.int64],
@@ -369,11 +391,9 @@ def _hash_texts(
     value, words, kinds = np.empty(1, np.float64), np.empty(1, np.int64), np.empty(1, np.uint8)
     bits = value.view(np.int64)
     for i in range(len(ends) - 1):
-        start, stop = ends[i], ends[i + 1]
-        while start < stop and text[start] <= 32:
-            start += 1
-        while start < stop and text[stop - 1] <= 32:
-            stop -= 1
+        start, stop = _trimmed(text, ends[i], ends[i + 1])
+        if stop - start > 1 and text[start] == text[stop - 1] and text[start] in (34, 39):  # quotes
+            start, stop = _trimmed(text, start + 1, stop - 1)
         kind, word = _read(text, start, stop, marks, powers, value)
         if kind == REAL:
             x = value[0]
@@ -440,14 +460,18 @@ def _read(  # noqa: PLR0912 (the forms of a cell, one after the other)
 
 
 @jit
-def _decimal(  # noqa: PLR0912 (one pass over the characters)
+def _decimal(  # noqa: PLR0912, PLR0915 (one pass over the characters)
     text: NDArray[np.uint8], start: int, stop: int, powers: NDArray[np.float64], value: NDArray[np.float64]
 ) -> tuple[int, Any]:
-    """[+-] digits [. digits] [e [+-] digits], as a whole NUMBER, a REAL, a hard number, or no number."""
+    """[+-] digits [. digits] [e [+-] digits], as a whole NUMBER, a REAL, a hard number, or no number.
+
+    A comma may be the decimal mark, and the other mark may separate groups of three digits.
+    """
     place, negative = start, text[start] == 45
     if text[place] == 43 or negative:
         place += 1
     digits, exponent, count, seen, dot = np.int64(0), 0, 0, 0, False
+    mark, groups, decided = 0, False, False
     while place < stop:
         byte = text[place]
         if 48 <= byte <= 57:
@@ -458,13 +482,18 @@ def _decimal(  # noqa: PLR0912 (one pass over the characters)
                 count += 1
             if dot:
                 exponent -= 1
-        elif byte == 46 and not dot:
-            dot = True
+        elif byte in (44, 46) and not dot:
+            dot, mark = True, int(byte)
+        elif byte in (44, 46) and exponent == -3 and not decided:  # the mark before separates groups
+            groups, decided = byte == mark, byte != mark
+            exponent = 0
         else:
             break
         place += 1
-    if seen == 0:
+    if seen == 0 or (groups and exponent != -3):
         return TEXT, 0
+    if groups:
+        exponent = 0
     plain = place == stop and not dot  # else it was a float, which has 53 bits
     if place < stop:
         if text[place] != 101 and text[place] != 69:

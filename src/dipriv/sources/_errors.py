@@ -19,7 +19,8 @@ BLOCK_BYTES = 1 << 24
 def translate_errors(
     name: str,
     kinds: tuple[type[Exception], ...] = (Exception,),
-    remedy: str = "Repair the file, or say its format with --format (format=...).",
+    remedy: str = "Repair the file, or say its format with format=...",
+    command: str = "Repair the file, or say its format with --format.",
 ) -> Iterator[None]:
     """Turn errors of Arrow, of the system and of these kinds into errors of dipriv that show no cell.
 
@@ -27,7 +28,7 @@ def translate_errors(
     """
     try:
         yield
-    except DiprivError:
+    except (DiprivError, BrokenPipeError):  # whoever reads the standard output has enough
         raise
     except MemoryError:
         raise StorageError(f"{name}: it does not fit the memory of this machine.", "Give fewer rows.") from None
@@ -36,9 +37,9 @@ def translate_errors(
             raise StorageError(
                 f"{name}: {os.strerror(error.errno)}.", "Check the file, its folder and the space on the disk."
             ) from None
-        raise InputError(f"{name}: {_plain(str(error))}.", remedy) from None
+        raise InputError(f"{name}: {_plain(str(error))}.", remedy, command=command) from None
     except (pa.ArrowException, UnicodeError, *kinds) as error:
-        raise InputError(f"{name}: {_plain(str(error))}.", remedy) from None
+        raise InputError(f"{name}: {_plain(str(error))}.", remedy, command=command) from None
 
 
 def _plain(text: str) -> str:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from dipriv._tables.arrow import shown_type
+from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv.errors import InputError
 from dipriv.sources._errors import translate_errors
 from dipriv.sources._untrusted import check_width, rows_at_once, validate_batch
@@ -32,6 +34,8 @@ class BatchSource:
     schema: pa.Schema = field(repr=False)
     read: Read = field(repr=False)
     categories: Mapping[str, pa.Array] = field(repr=False, default_factory=dict)
+    presentation: Presentation = field(repr=False, default_factory=Presentation)
+    text_columns: TextColumns = field(repr=False, default_factory=TextColumns)
 
     def __post_init__(self) -> None:
         names = self.schema.names
@@ -52,9 +56,10 @@ class BatchSource:
             found = {column.name: column.type for column in batch.schema}
             for column in expected:
                 if found.get(column.name) != column.type:
-                    what = f"is {found[column.name]}" if column.name in found else "is missing"
+                    what = f"is {shown_type(found[column.name])}" if column.name in found else "is missing"
+                    was = shown_type(column.type)
                     raise InputError(
-                        f"column {column.name!r} {what} in batch {number} of {self.name}; it was {column.type}.",
+                        f"column {column.name!r} {what} in batch {number} of {self.name}; it was {was}.",
                         "Give every batch the same columns and types.",
                     )
             if batch.num_rows:
@@ -150,7 +155,7 @@ def _check_files(data: ds.Dataset, name: str) -> None:
     for fragment, own in zip(fragments, schemas, strict=True):
         first = schemas[0]
         if odd := [column for column in {**first, **own} if first.get(column) != own.get(column)]:
-            here, there = (str(types.get(odd[0], "missing")) for types in (own, first))
+            here, there = (shown_type(types[odd[0]]) if odd[0] in types else "missing" for types in (own, first))
             raise InputError(
                 f"{name}: column {odd[0]!r} is {here} in {Path(getattr(fragment, 'path', 'a part')).name}, "
                 f"{there} in the first file ({len(odd)} columns differ).",

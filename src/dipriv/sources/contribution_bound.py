@@ -8,7 +8,8 @@ Which K rows of a person are kept is decided by a keyed hash of their positions:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 
 import numpy as np
@@ -19,8 +20,11 @@ from dipriv._random.bits import Bits
 from dipriv._random.streams import Stream
 from dipriv._tables.frames import Table
 from dipriv.errors import InputError
+from dipriv.sources._cells import cell_hashes
 from dipriv.sources.holdout import Split
 
+_NO_SECRET = np.zeros(2, dtype=np.uint64)
+"""The key of hashes that do not leave a release: they are compared, and forgotten."""
 _DIGITS = 60
 """Of the sum for group privacy; at most 15 of them cancel, for the smallest ε and the largest number of rows."""
 
@@ -35,6 +39,8 @@ class ContributionBound:
 
     column: str
     max_rows: int = 10
+    constant: tuple[str, ...] = ()
+    """Columns that are taken as constant in a person."""
 
     def __post_init__(self) -> None:
         if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or not 1 <= self.max_rows <= 1_000_000:
@@ -77,9 +83,43 @@ class ContributionBound:
         return kept
 
 
-def unit_keys(
-    unit: ContributionBound, table: Table, bits: Bits, first: int = 0
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """A keyed number for each row's unit, and one for the row itself."""
+def unit_keys(unit: ContributionBound, table: Table, bits: Bits, first: int = 0) -> tuple[NDArray[np.uint64], ...]:
+    """A keyed number for each row's unit, one for the row itself, and one for its cell in each constant column."""
     keys = Split.new(by=unit.column, bits=bits.child(Stream.PERSONS)).scores(table)
-    return keys, Split.new(bits=bits.child(Stream.ROWS_OF_PERSONS)).scores(table, first)
+    cells = [cell_hashes(table.array(name), _NO_SECRET).high for name in unit.constant]
+    return keys, Split.new(bits=bits.child(Stream.ROWS_OF_PERSONS)).scores(table, first), *cells
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedRows:
+    """The rows that contribution bounding keeps, and whose they are."""
+
+    kept: Mask = field(repr=False)
+    keys: NDArray[np.uint64] = field(repr=False)
+    differing: Mapping[str, int] = field(repr=False)
+    """{constant column: how many persons have rows that differ there}: private."""
+
+    @classmethod
+    def of(cls, unit: ContributionBound, keys: Sequence[NDArray[np.uint64]]) -> BoundedRows:
+        """From what `unit_keys` gives for all rows."""
+        persons, scores, *cells = keys
+        kept = unit.kept(persons, scores)
+        numbers = numbers_of(persons[kept])
+        firsts = np.unique(numbers, return_index=True)[1]
+        differing = {
+            name: len(np.unique(numbers[values[kept] != values[kept][firsts[numbers - 1]]]))
+            for name, values in zip(unit.constant, cells, strict=True)
+        }
+        return cls(kept, persons, differing)
+
+
+def numbers_of(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """1, 2, 3, ... for the keys of rows, in the order in which keys appear first.
+
+    >>> numbers_of(np.array([7, 3, 7, 9, 3], dtype=np.uint64)).tolist()
+    [1, 2, 1, 3, 2]
+    """
+    firsts, places = np.unique(keys, return_index=True, return_inverse=True)[1:]
+    ranks = np.empty(len(firsts), dtype=np.int64)
+    ranks[np.argsort(firsts)] = np.arange(1, len(firsts) + 1)
+    return ranks[places]

@@ -8,21 +8,29 @@ cell.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from dipriv._base.parallel import ahead
+from dipriv._tables import frames
+from dipriv._tables.arrow import is_text
 from dipriv._tables.column_types import Question, TypeRules, ask
+from dipriv._tables.presentation import Presentation, TextColumns
+from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError, SourceChangedError, StorageError
-from dipriv.schema import ColumnType, Schema
+from dipriv.schema import ColumnType, Postal, Schema
 from dipriv.sources._errors import BLOCK_BYTES, translate_errors
 from dipriv.sources._formats import FileFormat, format_of
+from dipriv.sources._formats.registry import in_dialect
 from dipriv.sources._untrusted import memory
 from dipriv.sources.typed import TypedBatches, settle_texts
+
+Found = TypeVar("Found")
 
 MAX_UNPACKED_BYTES = 1 << 30
 """A compressed Parquet or Arrow file is unpacked whole before it is read; a text file is not, and may be longer."""
@@ -38,17 +46,35 @@ class File:
     compression: str | None = None
     buffer: Any = field(repr=False, default=None)
     stamp: tuple[int, ...] = field(repr=False, default=())
+    _kept: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
-    def at(cls, path: str | Path, format: str | None = None) -> File:
-        """A file by its path, or the standard input for "-"; the format by extension, else the given one."""
+    def at(
+        cls,
+        path: str | Path,
+        format: str | None = None,
+        dialect: Dialect = DETECTED,
+        otherwise: Dialect | None = None,
+    ) -> File:
+        """A file by its path, or the standard input for "-"; the format by extension, else the given one.
+
+        `dialect` is refused where it has no effect; of `otherwise` the file has what has one, for the rest.
+        """
         if str(path) == "-":
-            return cls("standard input", format_of("-", format)[0], buffer=pa.py_buffer(sys.stdin.buffer.read()))
+            known, _ = format_of("-", format)
+            known = in_dialect(known, dialect, otherwise or DETECTED)
+            return cls("standard input", known, buffer=pa.py_buffer(sys.stdin.buffer.read()))
         file = Path(path)
+        if file.is_dir():
+            raise InputError(
+                f"{file} is a folder.",
+                "Give a file in it; dipriv.privatize also takes a folder of Parquet files.",
+                command="Give a file in it; of Parquet files --engine spark takes a folder.",
+            )
         known, compression = format_of(file.name, format)
         if not file.is_file():
             raise InputError(f"{file} is not a file.", "Check the path.")
-        return cls(file.name, known, file, compression, stamp=_stamp(file))
+        return cls(file.name, in_dialect(known, dialect, otherwise or DETECTED), file, compression, stamp=_stamp(file))
 
     @contextmanager
     def open(self) -> Iterator[Any]:
@@ -63,27 +89,43 @@ class File:
                 with pa.CompressedInputStream(raw, self.compression) as stream:
                     yield stream if self.format.is_text else pa.BufferReader(self._unpacked(stream))
 
+    def kept(self, what: str, find: Callable[[], Found]) -> Found:
+        """What `find` returns, called once for this file: how it is written, or its rows if they are read at once."""
+        if what not in self._kept:
+            self._kept[what] = find()
+        found: Found = self._kept[what]
+        return found
+
     def n_rows(self) -> int | None:
         """How many rows there are, where the file says so."""
         with translate_errors(self.name):
             return self.format.n_rows(self)
 
+    def described(self) -> str:
+        """How the file is written, in words for its keeper; empty if there is nothing to say."""
+        with translate_errors(self.name):
+            return self.format.described(self)
+
     def typed(self, rules: TypeRules | None = None) -> TypedBatches:
         """The rows with the types of the file, or with those that the cells of a text file settle."""
         rows = FileBatches.of(self)
-        if not self.format.is_text:
+        if self.format.has_types:
             return TypedBatches(rows, {})
         return settle_texts(rows, rows.schema.names, rules or TypeRules())
 
     def read(self, rules: TypeRules | None = None) -> pa.Table:
         """All rows at once; refuses a text file with columns whose type is undecided."""
-        table, questions = self.read_with_questions(rules)
-        ask(questions)
-        return table
+        rows = self.typed(rules)
+        ask(rows.questions)
+        return self.table(rows)
 
     def read_with_questions(self, rules: TypeRules | None = None) -> tuple[pa.Table, tuple[Question, ...]]:
         """All rows at once; columns of a text file whose type is undecided are text."""
         rows = self.typed(rules)
+        return self.table(rows), rows.questions
+
+    def table(self, rows: TypedBatches) -> pa.Table:
+        """All rows at once."""
         batches: list[pa.RecordBatch] = []
         room = memory()
         for batch in rows.batches(rows.schema.names):
@@ -93,7 +135,7 @@ class File:
                 raise StorageError(f"{self.name} does not fit the memory of this machine.", "Give fewer rows.")
         if not sum(batch.num_rows for batch in batches):
             raise InputError(f"{self.name} has no rows.", "Give a table with at least one row.")
-        return pa.Table.from_batches(batches), rows.questions
+        return pa.Table.from_batches(batches)
 
     def _unpacked(self, stream: Any) -> pa.Buffer:
         unpacked = bytearray()
@@ -109,11 +151,13 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class FileBatches:
-    """The rows of a file; all columns of a text file are text."""
+    """The rows of a file; all columns are text if the format has no types."""
 
     file: File
     schema: pa.Schema = field(repr=False)
     categories: Mapping[str, pa.Array] = field(repr=False, default_factory=dict)
+    presentation: Presentation = field(repr=False, default_factory=Presentation)
+    text_columns: TextColumns = field(repr=False, default_factory=TextColumns)
 
     @classmethod
     def of(cls, file: File) -> FileBatches:
@@ -121,7 +165,8 @@ class FileBatches:
         with translate_errors(file.name):
             found = pa.schema([column.remove_metadata() for column in file.format.schema(file)])
             _ = found.names  # refuses names that are no text
-        return cls(file, found)
+            presentation, texts = file.format.presentation(file), file.format.text_columns(file)
+        return cls(file, found, presentation=presentation, text_columns=texts)
 
     @property
     def name(self) -> str:
@@ -134,7 +179,8 @@ class FileBatches:
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of these columns, from the start."""
         with translate_errors(self.name):
-            yield from (batch for batch in self.file.format.batches(self.file, names, self.schema) if batch.num_rows)
+            batches = ahead(self.file.format.batches(self.file, names, self.schema))
+            yield from (batch for batch in batches if batch.num_rows)
 
 
 def read_alike(
@@ -142,11 +188,15 @@ def read_alike(
     released: File,
     schema: Schema | None,
     types: Mapping[str, ColumnType],
-    missing: Sequence[str] = (),
+    dialect: Dialect = DETECTED,
 ) -> tuple[pa.Table, pa.Table]:
     """A table and its release: columns of text files have the types that the table's cells settle."""
-    rules = TypeRules.of(schema or {}, types, missing)
+    rules = TypeRules.of(schema or {}, types, dialect)
     table = original.read(rules)
+    meanings = {} if schema is None else schema.meanings
+    cut = {name: of.prefix for name, of in meanings.items() if isinstance(of, Postal) and name in table.column_names}
+    texts = {name: length for name, length in cut.items() if length and is_text(table.schema.field(name).type)}
+    table = frames.read(table).with_prefixes(texts).native
     return table, released.read(TypeRules.like(table.schema))
 
 

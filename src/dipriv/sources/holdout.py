@@ -23,7 +23,7 @@ from dipriv._base.arrays import Mask
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.streams import SplitLane
-from dipriv._tables.arrow import distinct_labels, group_codes
+from dipriv._tables.arrow import decoded, distinct_labels, group_codes
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import InputError, ReferenceDataError
 
@@ -127,7 +127,9 @@ class Split:
         array = table.array(self.by)
         if array.null_count:
             raise InputError(
-                f"column {self.by!r} decides the split but has nulls.", "Fill them, or split by position (by=None)."
+                f"column {self.by!r} decides the split but has nulls.",
+                "Fill them, or split by position (by=None).",
+                command="Fill them, or leave --unit out.",
             )
         return self._of_values(array)
 
@@ -178,6 +180,7 @@ class Split:
         if pa.types.is_dictionary(array.type):
             scores = self._of_values(array.dictionary)
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
+        array = decoded(array)  # Arrow cannot select rows of views
         whole, numbers = _whole_numbers(array)
         scores = np.empty(len(array), dtype=np.uint64)
         scores[whole] = self._bits.blocks_at(SplitLane.KEYS, numbers[whole])[:, 0]
@@ -246,5 +249,9 @@ def check_holdout(holdout: float) -> float:
     """`holdout` as a share strictly between 0 and 1."""
     number = isinstance(holdout, (int, float, np.floating)) and not isinstance(holdout, bool)
     if not number or not (0 < holdout < 1 and math.isfinite(holdout)):
-        raise InputError(f"holdout={holdout!r} is not a share between 0 and 1.", "Use for example holdout=0.25.")
+        raise InputError(
+            f"holdout={holdout!r} is not a share between 0 and 1.",
+            "Use for example holdout=0.25.",
+            command="Use for example --holdout 0.25.",
+        )
     return float(holdout)

@@ -14,9 +14,11 @@ from dipriv._tables import frames
 from dipriv._tables.arrow import is_text
 from dipriv._tables.column_types import TypeRules, ask
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.presentation import Presentation
 from dipriv._tables.typed_tables import is_objects, settle_table
+from dipriv.errors import unusable
 from dipriv.sources._fingerprint import PrefixFingerprints
-from dipriv.sources.contribution_bound import ContributionBound, unit_keys
+from dipriv.sources.contribution_bound import BoundedRows, ContributionBound, numbers_of, unit_keys
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import (
     CountableRows,
@@ -24,6 +26,7 @@ from dipriv.sources.protocol import (
     ReleaseJob,
     RowSelection,
     Scan,
+    View,
 )
 
 
@@ -64,7 +67,8 @@ class TableSource:
             seen.update(batch)
             fingerprint = seen.result()
         table, questions = settle_table(self.table, request.privatized, request.types)
-        ask(questions)
+        asked = {question.column for question in questions}
+        ask(questions, unusable([name for name in request.privatized if name not in asked], table.column))
         request.progress("reading", table.rows, table.rows)
         return TableRows(table, fingerprint)
 
@@ -85,6 +89,7 @@ class TableRows:
 
     table: Table = field(repr=False)
     fingerprint: TableFingerprint | None = None
+    presentation: Presentation = field(repr=False, default_factory=Presentation)
 
     @property
     def n_rows(self) -> int:
@@ -104,21 +109,24 @@ class TableRows:
         held = np.zeros(rows, dtype=bool)
         if split is not None:
             held = split.held_out(self.table) if groups is None else groups.held_out(self.table, split)
-        bound = None if unit is None else unit.kept(*unit_keys(unit, self.table, bits))
-        inside = np.ones(rows, dtype=bool) if bound is None else bound
+        bound = None if unit is None else BoundedRows.of(unit, unit_keys(unit, self.table, bits))
+        inside = np.ones(rows, dtype=bool) if bound is None else bound.kept
         return RowSelection(
             rows,
             int(held.sum()),
             int((held & inside).sum()),
             int((~held & inside).sum()),
             split,
-            bound,
+            None if bound is None else bound.kept,
             None if split is None else held,
+            None if bound is None else numbers_of(bound.keys[~held & inside]),
+            {} if bound is None else bound.differing,
         )
 
-    def countable(self, selection: RowSelection) -> CountableRows:
+    def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:
         side = selection.released_rows if selection.split is None else selection.reference_rows
         some = _take(self.table, side(self.table, 0))
+        some = some if view is None else view(some)
         return CountedTables(some.rows, lambda: [some])
 
     def gather(self, selection: RowSelection) -> Table:
@@ -127,7 +135,7 @@ class TableRows:
     def release(self, job: ReleaseJob) -> Any:
         """A table of the caller's own library, with its dtypes, row order and index."""
         some = _take(self.table, job.selection.released_rows(self.table, 0))
-        return job.mechanism.release(some, job.keep, job.noise, progress=job.progress)
+        return job.mechanism.release(some, job.keep, job.noise, progress=job.progress, persons=job.persons())
 
     def close(self) -> None:
         """Nothing was left behind."""

@@ -10,20 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from dipriv._base.arrays import Counts, Mask
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._base.arrays import Counts, FloatArray, Mask
 from dipriv._base.progress import Progress, no_progress
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.presentation import Presentation
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values, frequent
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
 
 Counter: TypeAlias = Callable[[Table], list[Counts]]
 """Exact counts of some rows, in arrays whose shapes do not depend on the rows. A counter contains public data only."""
+View: TypeAlias = Callable[[Table], Table]
+"""The same rows with further columns, each row by itself. It contains public data only, and can be pickled."""
 Data = TypeVar("Data")
 Data_co = TypeVar("Data_co", covariant=True)
 
@@ -96,6 +103,8 @@ class Scan:
     keep: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     """Columns that decide which rows are selected: the privacy unit, the key of a split."""
+    anew: tuple[str, ...] = ()
+    """Columns whose cells are replaced by new identifiers: their type must not depend on cells."""
     counted: bool = True
     """Whether a private reference is learned from the rows, in many passes."""
     fingerprint: FingerprintRequest | None = None
@@ -113,7 +122,7 @@ class Scan:
     @property
     def passed_through(self) -> tuple[str, ...]:
         """The columns that are used as they are written."""
-        return tuple(dict.fromkeys((*self.keep, *self.keys)))
+        return tuple(dict.fromkeys((*self.keep, *self.anew, *self.keys)))
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -134,6 +143,10 @@ class RowSelection:
     """Rows that contribution bounding keeps; None for all."""
     held_out: Mask | None = field(repr=False, default=None)
     """The hold-out, where it is not the split's own."""
+    persons: NDArray[np.int64] | None = field(repr=False, default=None)
+    """With a privacy unit: whose each released row is, numbered 1, 2, ... in the order of their first released rows."""
+    differing: Mapping[str, int] = field(repr=False, default_factory=dict)
+    """{constant column: how many persons have rows that differ there}: private."""
 
     @property
     def n_dropped(self) -> int:
@@ -163,16 +176,67 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
     return one & other
 
 
+class Persons:
+    """Whose the rows are that are released one table after the other, and what was released of a person before.
+
+    Parameters
+    ----------
+    numbers : the person of each released row: 1, 2, ....
+    column : the column that shows these numbers; None where none does.
+    """
+
+    def __init__(self, numbers: NDArray[np.int64], column: str | None = None) -> None:
+        self.numbers, self.column = numbers, column
+        self._once: FloatArray | None = None
+
+    def share(self, values: FloatArray, first: int) -> FloatArray:
+        """For consecutive rows of (n, d) values, from number `first` on, those of their persons' first rows.
+
+        Tables have to come in the order of their rows.
+        """
+        persons = self.numbers[first : first + len(values)] - 1
+        if self._once is None:
+            self._once = np.full((int(self.numbers.max()), values.shape[1]), np.nan)
+        new, places = np.unique(persons, return_index=True)
+        unknown = np.isnan(self._once[new]).all(axis=1)
+        self._once[new[unknown]] = values[places[unknown]]
+        shared: FloatArray = self._once[persons]
+        return shared
+
+
 class ReleasesTables(Protocol):
     """A fitted mechanism, as sources use it."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
+    def typed(self, table: Table) -> Table:
+        """The table with the types and codes that the mechanism has; doing it again changes nothing."""
+        ...
+
     def release(
-        self, table: Table, keep: Sequence[str], bits: Bits, first: int = 0, progress: Progress = no_progress
+        self,
+        table: Table,
+        keep: Sequence[str],
+        bits: Bits,
+        first: int = 0,
+        progress: Progress = no_progress,
+        *,
+        persons: Persons | None = None,
+        sums: Mapping[str, Fraction] | None = None,
     ) -> Any:
         """Release every row of the table; `first` is the number of the first one among all released rows."""
+        ...
+
+    @property
+    def totals(self) -> Mapping[str, float]:
+        """{column: the public total of its weights}; where there are any, `release` needs the sums of all tables."""
+        ...
+
+    def weight_sums(
+        self, table: Table, bits: Bits, first: int = 0, *, persons: Persons | None = None
+    ) -> Mapping[str, Fraction]:
+        """The sums of what is released of these columns, before it is rescaled."""
         ...
 
 
@@ -185,6 +249,13 @@ class ReleaseJob:
     noise: Bits = field(repr=False)
     selection: RowSelection
     progress: Progress = field(repr=False, default=no_progress)
+    keys: str | None = None
+    """The column of the privacy unit, which is released with new keys; None where it is not."""
+
+    def persons(self) -> Persons | None:
+        """For a pass over the released rows: whose they are."""
+        numbers = self.selection.persons
+        return None if numbers is None else Persons(numbers, self.keys)
 
 
 class Rows(Protocol[Data_co]):
@@ -201,6 +272,11 @@ class Rows(Protocol[Data_co]):
         """A table of these columns, whose rows do not matter: names and types."""
         ...
 
+    @property
+    def presentation(self) -> Presentation:
+        """How the source presents its table, for a release in kind."""
+        ...
+
     def columns(self, names: Sequence[str]) -> list[Column]:
         """The public facts of some columns."""
         ...
@@ -211,8 +287,11 @@ class Rows(Protocol[Data_co]):
         """Who is held out and released, by the split, the privacy unit or the groups."""
         ...
 
-    def countable(self, selection: RowSelection) -> CountableRows:
-        """The rows that a private reference is learned from: the hold-out if there is one, else the released rows."""
+    def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:
+        """The rows that a private reference is learned from: the hold-out if there is one, else the released rows.
+
+        With a view, they have its columns, too.
+        """
         ...
 
     def gather(self, selection: RowSelection) -> Table:
@@ -241,7 +320,7 @@ class RowSource(Protocol[Data_co]):
 
     @property
     def limits(self) -> Mapping[str, str]:
-        """{option: why this source cannot serve it}: "groups", "unit", "sample"."""
+        """{option: why this source cannot serve it}: "groups", "unit", "sample", "totals"."""
         ...
 
     @property

@@ -1,6 +1,8 @@
 """Rows on this machine that come in batches: files, folders of files, lazy queries, functions.
 
-Every pass reads the same blocks; memory holds a block, and the hold-out where there is one.
+The first pass keeps the rows for the others (`dipriv.sources._kept`). Where there is no room for them, every pass reads
+the same blocks again; memory holds a block, and the hold-out where there is one. With a privacy unit it also holds a
+number for each row, and what was released once for each person.
 """
 
 from __future__ import annotations
@@ -8,24 +10,30 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from dipriv._base.parallel import ahead
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
-from dipriv._tables.arrow import is_text
+from dipriv._tables.arrow import is_text, storage_of
 from dipriv._tables.column_types import TypeRules, ask
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.presentation import Presentation
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
-from dipriv.errors import InputError, InternalError, SourceChangedError
+from dipriv.dialect import DETECTED, Dialect
+from dipriv.errors import InputError, InternalError, SourceChangedError, unusable
 from dipriv.sources._blocks import block_digest, cut
 from dipriv.sources._fingerprint import PrefixFingerprints
+from dipriv.sources._formats.registry import refuse_unused
+from dipriv.sources._kept import KeptBatches, ReadOnce
 from dipriv.sources.batches import batch_function, data_set, lazy_frame, parquet_files
-from dipriv.sources.contribution_bound import ContributionBound, unit_keys
+from dipriv.sources.contribution_bound import BoundedRows, ContributionBound, numbers_of, unit_keys
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import (
@@ -34,6 +42,7 @@ from dipriv.sources.protocol import (
     ReleaseJob,
     RowSelection,
     Scan,
+    View,
 )
 from dipriv.sources.typed import Batches, Look, TypedBatches, no_look, settle_columns_of_text, settle_texts
 
@@ -67,28 +76,56 @@ class StreamSource:
 
     def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
         texts = [name for name in names if is_text(self.rows.schema.field(name).type)]
-        return any(rules.is_settled_by_cells(name, is_text=not self.all_text) for name in texts)
+        stored, presentation = self.rows.text_columns, self.rows.presentation
+        untyped = [name for name in texts if self.all_text and name not in stored.stated]
+        return (
+            any(name in stored.settled for name in names)
+            or any(rules.is_settled_by_cells(name, is_text=name not in untyped) for name in texts)
+            or any(
+                rules.is_read_by_cells(name, presentation.separator, presentation.has_plain_numbers) for name in untyped
+            )
+        )
 
     def scan(self, request: Scan) -> StreamedRows:
         """Settle the types of text; then count, digest and fingerprint the rows."""
         names, rules, progress = request.privatized, request.types, request.progress
-        if self.all_text:
-            rows = settle_texts(self.rows, names, rules, passed_through=request.passed_through, progress=progress)
-        else:
+        if not self.all_text:
             rows = settle_columns_of_text(self.rows, names, rules, progress)
-        ask(rows.questions)
-        return _first_pass(rows, request)
+            _ask(rows, names)
+            return _first_pass(rows, request)
+        once = ReadOnce(self.rows, tuple(_columns_to_read(self.rows, request)))
+        rows = settle_texts(
+            once, names, rules, passed_through=request.passed_through, anew=request.anew, progress=progress
+        )
+        _ask(rows, names)
+        found = _first_pass(rows, request)
+        once.forget()
+        return found
+
+
+def _ask(rows: TypedBatches, names: Sequence[str]) -> None:
+    """Refuse columns whose type is a question, or one that dipriv does not take: all of them at once."""
+    asked = {question.column for question in rows.questions}
+    others = [name for name in names if name not in asked]
+    ask(rows.questions, unusable(others, lambda name: storage_of(name, rows.schema.field(name).type)))
+
+
+def _columns_to_read(rows: Batches, request: Scan) -> list[str]:
+    """A ledger recognizes the data set by the cells of all its columns as they are read; else only those in use are."""
+    names = rows.schema.names
+    return names if request.fingerprint is not None else [name for name in names if name in {*request.used}]
 
 
 def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
-    """A ledger recognizes the data set by the cells of all its columns as they are read; else only those in use are."""
+    """Count, digest and fingerprint the rows, and keep them."""
     names, used = rows.schema.names, {*request.used}
     seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint, names)
-    every = names if seen is not None else [name for name in names if name in used]
+    every = _columns_to_read(rows, request)
     key, digests, count = os.urandom(32), list[bytes](), 0
-    running = RunningCounts()
-    for block in _blocks(rows, every, no_look if seen is None else seen.update):
+    running, kept = RunningCounts(), KeptBatches()
+    for block in ahead(_blocks(rows, every, no_look if seen is None else seen.update)):
         table = frames.read(block.select([name for name in every if name in used]))
+        kept.add(table.native)
         digests.append(block_digest(table, request.verified, key))
         texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
         running.add(count_values(table, texts))
@@ -98,7 +135,7 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
         raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
     fingerprint = None if seen is None else seen.result()
     read = tuple(name for name in names if name in used)
-    return StreamedRows(rows, read, request, count, fingerprint, running.total(), key, tuple(digests))
+    return StreamedRows(rows, read, request, count, fingerprint, running.total(), key, tuple(digests), kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,35 +151,45 @@ class StreamedRows:
     """Of all rows, for the columns that the first pass counted."""
     key: bytes = field(repr=False)
     digests: tuple[bytes, ...] = field(repr=False)
+    kept: KeptBatches = field(repr=False)
 
     @property
     def empty(self) -> Table:
         schema = self.batches.schema
         return Table(schema.empty_table(), "pyarrow", tuple(schema.names), 0)
 
+    @property
+    def presentation(self) -> Presentation:
+        return self.batches.presentation
+
     def columns(self, names: Sequence[str]) -> list[Column]:
         listed = self.batches.categories
         return [
-            replace(column, labels=listed[column.name], label_values=tuple(listed[column.name].to_pylist()))
-            if column.name in listed
-            else column
+            replace(column, labels=listed[column.name]) if column.name in listed else column
             for column in map(self.empty.column, names)
         ]
 
     def tables(self, what: str | None = None) -> Iterator[tuple[int, Table]]:
         """Each block with the number of its first row; an error instead of a block that is not what it was."""
         position = 0
-        for number, block in enumerate(_blocks(self.batches, self.names)):
-            table = frames.read(block)
-            known = self.digests[number] if number < len(self.digests) else None
-            if block_digest(table, self.request.verified, self.key) != known:
-                raise self._changed(f"rows from number {position} on are not those of the first reading")
+        for table in ahead(map(frames.read, self.kept)) if self.kept.is_whole else self._read_again():
             yield position, table
             position += table.rows
             if what is not None:
                 self.request.progress(what, position, self.n_rows)
         if position != self.n_rows:
             raise self._changed(f"there are {position} rows now, {self.n_rows} at the first reading")
+
+    def _read_again(self) -> Iterator[Table]:
+        """The blocks of the source, each verified before it is used."""
+        position = 0
+        for number, block in enumerate(_blocks(self.batches, self.names)):
+            table = frames.read(block)
+            known = self.digests[number] if number < len(self.digests) else None
+            if block_digest(table, self.request.verified, self.key) != known:
+                raise self._changed(f"rows from number {position} on are not those of the first reading")
+            yield table
+            position += table.rows
 
     def select(
         self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
@@ -159,18 +206,25 @@ class StreamedRows:
         out = np.concatenate(held)
         bound = None
         if unit is not None:
-            bound = unit.kept(*(np.concatenate(part) for part in zip(*keys, strict=True)))
-        inside = np.ones(self.n_rows, dtype=bool) if bound is None else bound
+            bound = BoundedRows.of(unit, [np.concatenate(part) for part in zip(*keys, strict=True)])
+        inside = np.ones(self.n_rows, dtype=bool) if bound is None else bound.kept
         return RowSelection(
-            self.n_rows, int(out.sum()), int((out & inside).sum()), int((~out & inside).sum()), split, bound
+            self.n_rows,
+            int(out.sum()),
+            int((out & inside).sum()),
+            int((~out & inside).sum()),
+            split,
+            None if bound is None else bound.kept,
+            persons=None if bound is None else numbers_of(bound.keys[~out & inside]),
+            differing={} if bound is None else bound.differing,
         )
 
-    def countable(self, selection: RowSelection) -> CountableRows:
+    def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:
         whole = selection.split is None
         side = selection.released_rows if whole else selection.reference_rows
         return CountedTables(
             selection.n_released if whole else selection.n_reference,
-            lambda: (some for _, some in self._selected(side, "learning")),
+            lambda: (some if view is None else view(some) for _, some in self._selected(side, "learning")),
             self.label_counts if selection.n_released == self.n_rows else {},
         )
 
@@ -186,12 +240,24 @@ class StreamedRows:
 
     def released_pairs(self, job: ReleaseJob) -> Iterator[tuple[Table, pa.Table]]:
         """Selected rows and what they are released as, block by block."""
-        number, process = 0, os.getpid()
+        number, process, persons, sums = 0, os.getpid(), job.persons(), self._weight_sums(job)
         for _, some in self._selected(job.selection.released_rows, "releasing"):
             if os.getpid() != process:
-                raise _forked()
-            yield some, job.mechanism.release(some, job.keep, job.noise, first=number)
+                raise forked()
+            typed = job.mechanism.typed(some)  # codes are cut, so that both sides can be compared
+            yield typed, job.mechanism.release(typed, job.keep, job.noise, first=number, persons=persons, sums=sums)
             number += some.rows
+
+    def _weight_sums(self, job: ReleaseJob) -> dict[str, Fraction] | None:
+        """The sums of released weights that have a total, in a pass of their own."""
+        if not job.mechanism.totals:
+            return None
+        number, persons, sums = 0, job.persons(), dict.fromkeys(job.mechanism.totals, Fraction(0))
+        for _, some in self._selected(job.selection.released_rows, "adding up weights"):
+            found = job.mechanism.weight_sums(some, job.noise, number, persons=persons)
+            sums = {name: sums[name] + found[name] for name in sums}
+            number += some.rows
+        return sums
 
     def close(self) -> None:
         """Nothing was left behind."""
@@ -212,7 +278,8 @@ class ReleasedBatches:
 
     Reading them again gives the same rows bit for bit, so it tells nothing new and costs no ε: the noise of a row is a
     function of this release's secret key and of the row's number, not drawn anew. That is safe because the row is the
-    same, too: a source that changed is refused. They cannot be pickled, nor read in another process.
+    same, too: a source that changed is refused. Kept columns are as the source then has them. They cannot be pickled,
+    nor read in another process.
     """
 
     _rows: StreamedRows = field(repr=False)
@@ -224,8 +291,19 @@ class ReleasedBatches:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the released table."""
-        names = {*self._job.mechanism.names, *self._job.keep}
-        return pa.schema([column for column in self._rows.batches.schema if column.name in names])
+        names, keys = {*self._job.mechanism.names, *self._job.keep}, self._job.keys
+        return pa.schema(
+            [
+                pa.field(keys, pa.int64()) if column.name == keys else column
+                for column in self._rows.batches.schema
+                if column.name in names or column.name == keys
+            ]
+        )
+
+    @property
+    def presentation(self) -> Presentation:
+        """How the source presents its table."""
+        return self._rows.presentation.without(self._job.keys)
 
     @property
     def n_rows(self) -> int:
@@ -246,7 +324,7 @@ class ReleasedBatches:
     def pairs(self) -> Iterator[tuple[Table, pa.Table]]:
         """(selected rows, released rows), block by block: the first of each is private."""
         if os.getpid() != self._process:
-            raise _forked()
+            raise forked()
         yield from self._rows.released_pairs(self._job)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -270,7 +348,8 @@ class ReleasedBatches:
         return f"ReleasedBatches({self.n_rows} rows, {len(self.schema)} columns)"
 
 
-def _forked() -> InputError:
+def forked() -> InputError:
+    """The error of a release that another process began: its noise is not known here."""
     return InputError(
         "this release was made by another process, whose noise is not known here.",
         "Read it where it was made: noise drawn anew would be a second release, with its own ε.",
@@ -286,13 +365,14 @@ def _blocks(rows: TypedBatches, names: Sequence[str], look: Look = no_look) -> I
 def open_file(file: File) -> StreamSource:
     """A file as a source of rows."""
     suggestion = None if file.path is None else file.path.stem
-    return StreamSource(FileBatches.of(file), file.format.is_text, suggestion)
+    return StreamSource(FileBatches.of(file), not file.format.has_types, suggestion)
 
 
-def open_path(path: str | Path) -> StreamSource:
+def open_path(path: str | Path, dialect: Dialect = DETECTED, otherwise: Dialect | None = None) -> StreamSource:
     """A file of any format, a folder of Parquet files, or a pattern such as people/*.parquet."""
     if Path(path).is_file():
-        return open_file(File.at(path))
+        return open_file(File.at(path, None, dialect, otherwise))
+    refuse_unused("folders of Parquet files", dialect)
     return StreamSource(parquet_files(str(path)))
 
 

@@ -7,7 +7,7 @@ they stay text unless their keeper says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -16,20 +16,28 @@ import pyarrow.types as pt
 
 from dipriv._base.parallel import in_parallel
 from dipriv._base.progress import Progress, no_progress
-from dipriv._tables.arrow import is_text
-from dipriv._tables.cell_classes import classify
+from dipriv._tables.arrow import is_text, shown_type
+from dipriv._tables.cell_classes import CellClass, classify
 from dipriv._tables.column_types import (
     NO_CELLS,
     Counts,
+    Given,
     Question,
     TypeRules,
     check_given,
     count_classes,
+    exact_type,
+    fits,
     parse,
     settle,
     settle_text,
+    type_name,
 )
+from dipriv._tables.decorated import POINT, Shapes, class_counts, count_shapes, no_shapes, rewritten_cells
+from dipriv._tables.notation import FileReading, Notation, file_reading, settle_column
+from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv.errors import InputError
+from dipriv.schema import MISSING_MARKS
 
 
 class Batches(Protocol):
@@ -43,6 +51,14 @@ class Batches(Protocol):
 
     @property
     def categories(self) -> Mapping[str, pa.Array]: ...
+
+    @property
+    def presentation(self) -> Presentation: ...
+
+    @property
+    def text_columns(self) -> TextColumns:
+        """The columns of a source without types that are text."""
+        ...
 
     @property
     def n_rows(self) -> int | None: ...
@@ -66,6 +82,8 @@ class TypedBatches:
     marks: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
     """Of columns whose type is undecided; they stay text."""
+    notations: Mapping[str, Notation] = field(default_factory=dict)
+    """Of columns whose numbers or dates are not all written plainly."""
     schema: pa.Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +99,14 @@ class TypedBatches:
         return self.rows.categories
 
     @property
+    def text_columns(self) -> TextColumns:
+        return self.rows.text_columns
+
+    @property
+    def presentation(self) -> Presentation:
+        return replace(self.rows.presentation, notations=self.notations)
+
+    @property
     def n_rows(self) -> int | None:
         return self.rows.n_rows
 
@@ -94,7 +120,11 @@ class TypedBatches:
 
     def _column(self, named: tuple[str, pa.Array]) -> pa.Array:
         name, array = named
-        return parse(array, self.types[name], self.marks) if name in self.types else array
+        if name not in self.types:
+            return array
+        if name in self.notations:
+            array = self.notations[name].plainly(array, (*MISSING_MARKS, *self.marks))
+        return parse(array, self.types[name], self.marks)
 
 
 def settle_texts(
@@ -103,20 +133,73 @@ def settle_texts(
     rules: TypeRules,
     *,
     passed_through: Sequence[str] = (),
+    anew: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> TypedBatches:
     """The rows of a CSV file, where all columns are text, with the types that all their cells settle.
 
-    Columns that pass through stay as they are written. Refuses a file without a header (`check_names_are_no_cells`).
+    Columns of text in other files are judged as those of tables with types. Columns that pass through stay as they are
+    written, which is as numbers or dates where all cells of a workbook and such are that; those of them that get new
+    identifiers (`anew`) are whole numbers, independent of their cells. Refuses a file without a header
+    (`check_names_are_no_cells`).
     """
     judged = [name for name in privatized if is_text(rows.schema.field(name).type)]
     named = {name: 0 for name in (*privatized, *passed_through) if is_text(rows.schema.field(name).type)}
-    counts = _counts(rows, judged, rules, progress, named)
+    is_delimited = rows.presentation.separator is not None
+    stored = rows.text_columns
+    others = [name for name in named if name not in judged and name not in anew]
+    kept = [] if is_delimited else [name for name in others if not stored.is_text(name)]
+    counted = [*judged, *kept]
+    shapes = _sums(rows, counted, lambda array: count_shapes(array, rules.all_marks), no_shapes(), progress, named)
     check_names_are_no_cells(rows.name, named)
-    found = {name: settle(name, counts[name], rules.given.get(name)) for name in judged}
-    questions = tuple(of for name in privatized if isinstance(of := found.get(name), Question))
-    types = {name: pa.string() if isinstance(of, Question) else of for name, of in found.items()}
-    return TypedBatches(rows, types, rules.marks, questions)
+    usual = file_reading({name: shapes[name] for name in judged if rules.judges(name)}, rows.presentation.separator)
+    plain = replace(rules, decimal=None) if rows.presentation.has_plain_numbers else rules
+    settled = {name: _settle(name, shapes[name], stored.is_text(name), rules, plain, usual) for name in judged}
+    questions = tuple(of for of, _ in settled.values() if isinstance(of, Question))
+    types = {name: pa.string() if isinstance(of, Question) else of for name, (of, _) in settled.items()}
+    types |= {name: of for name in kept if (of := exact_type(class_counts(shapes[name], POINT))) is not None}
+    types |= dict.fromkeys(anew, pa.int64())
+    notations = {name: of for name, (_, of) in settled.items() if of is not None}
+    return TypedBatches(rows, types, rules.marks, questions, notations)
+
+
+Settled: TypeAlias = tuple[pa.DataType | Question, Notation | None]
+
+
+def _settle(
+    name: str, shapes: Shapes, is_text: bool | None, rules: TypeRules, plain: TypeRules, usual: FileReading
+) -> Settled:
+    """The type of a column, and how it is written: as text in a table with types, or as cells of any type (`plain`).
+
+    Where it is undecided which of these ways is right, all must lead to the same: each way has the property that no
+    single row turns one type into another, and so has the choice between them.
+    """
+    stays_text = _stays_text(shapes, is_text, rules.given.get(name))
+    ways: list[Settled] = []
+    if stays_text is not False:
+        found = settle_text(name, class_counts(shapes, POINT), rules.given.get(name)) if rules.judges(name) else None
+        ways.append((found or pa.string(), None))
+    if stays_text is not True:
+        read = {True: (rules,), None: (rules, plain), False: (plain,)}[is_text]
+        ways.extend(settle_column(name, shapes, of, usual) for of in read)
+    asked = [way for way in ways if isinstance(way[0], Question)]
+    if asked or all(way == ways[0] for way in ways):
+        return [*asked, *ways][0]
+    others = dict.fromkeys(type_name(of) for of, _ in ways if of != ways[0][0])
+    marks = "" if others else ", so that the decimal mark that is given may not be that of all"
+    return Question(name, f"some of its cells are stored as text, and some are not{marks}", (*others, "text")), None
+
+
+def _stays_text(shapes: Shapes, is_text: bool | None, given: Given | None) -> bool | None:
+    """Whether a column of text is not read as numbers or dates; None if that is undecided.
+
+    It is if its keeper says so, or if nearly all cells are written as only people write numbers and dates: $1,200.
+    """
+    if is_text is False or (given is not None and given.families and given.leaf not in ("text", "label")):
+        return False
+    written = rewritten_cells(shapes)
+    rewritten = written > 0 and fits(written, int(class_counts(shapes, POINT)[CellClass.WHOLE :].sum()))
+    return False if rewritten else is_text if rewritten is False else None
 
 
 def settle_columns_of_text(
@@ -126,8 +209,9 @@ def settle_columns_of_text(
     type_of = {name: rows.schema.field(name).type for name in privatized}
     texts = [name for name in privatized if is_text(type_of[name])]
     nulls = [name for name in privatized if pt.is_null(type_of[name])]
-    check_given(rules, {name: str(of) for name, of in type_of.items() if name not in (*texts, *nulls)})
-    counts = _counts(rows, [name for name in texts if rules.judges(name)], rules, progress, {})
+    check_given(rules, {name: shown_type(of) for name, of in type_of.items() if name not in (*texts, *nulls)})
+    judged = [name for name in texts if rules.judges(name)]
+    counts = _sums(rows, judged, lambda array: count_classes(classify(array, rules.all_marks)), NO_CELLS, progress, {})
     found = {name: settle_text(name, of, rules.given.get(name)) for name, of in counts.items()}
     found |= {name: settle(name, NO_CELLS, rules.given[name]) for name in nulls if name in rules.given}
     questions = tuple(of for of in found.values() if isinstance(of, Question))
@@ -135,20 +219,21 @@ def settle_columns_of_text(
     return TypedBatches(rows, types, rules.marks, questions)
 
 
-def _counts(
+def _sums(
     rows: Batches,
     names: Sequence[str],
-    rules: TypeRules,
+    count: Callable[[pa.Array], Counts | Shapes],
+    nothing: Counts | Shapes,
     progress: Progress,
     named: dict[str, int],
-) -> dict[str, Counts]:
-    """The classes of all cells of some columns, in one pass; adds to `named` how many cells are their column's name."""
-    counts, done = dict.fromkeys(names, NO_CELLS), 0
+) -> dict[str, Counts | Shapes]:
+    """Counts of all cells of some columns, in one pass; adds to `named` how many cells are their column's name."""
+    counts, done = dict.fromkeys(names, nothing), 0
     read = list(dict.fromkeys([*names, *named]))
     for batch in rows.batches(read) if read else ():
         arrays = dict(zip(read, batch.columns, strict=True))
-        classes = in_parallel(lambda array: count_classes(classify(array, rules.all_marks)), map(arrays.get, names))
-        counts = {name: counts[name] + of for name, of in zip(names, classes, strict=True)}
+        found = in_parallel(count, map(arrays.__getitem__, names))
+        counts = {name: counts[name] + of for name, of in zip(names, found, strict=True)}
         for name in named:
             named[name] += pc.sum(pc.equal(arrays[name], name)).as_py() or 0
         done += batch.num_rows

@@ -3,7 +3,9 @@
 A column's error has three parts. Noise of its counts, and the sampling of released rows: each cell is off by about a
 normal error, whose mean absolute value is √(2/π) standard deviations. Labels that were merged into "(other)": all of
 their rows. Rows that learning could not distinguish from noise, and took for none, such as rare labels, nulls and the
-ends of a range: nothing says how many there are, but there is a threshold that they do not reach.
+ends of a range: nothing says how many there are, but there is a threshold that they do not reach. Their
+share is taken to have a density in proportion to 1/share between one row and the threshold, which prefers no order of
+magnitude.
 
 Histograms of numbers are smoothed, which removes noise where the distribution is smooth, and counts of rare labels are
 shrunk towards their mean. So the error from noise lies between two bounds. The smaller one is that of the octaves'
@@ -105,15 +107,17 @@ class ExpectedError:
     """Fewer have finer digits than those released, which matter where there are few values."""
     deviation: float
     """The standard deviation of the total variation, from noise and sampling."""
+    rows: int
+    """How many rows are released."""
 
     @property
     def mean(self) -> float:
-        """What is to be expected if no rows are hidden."""
-        return min(1.0, self.noise + self.merged)
+        """What is to be expected."""
+        return min(1.0, self.noise + self.merged + expected_below(self.hidden, self.rows))
 
     @property
     def hidden(self) -> float:
-        """How many rows may be hidden; not all of these reach their limits at once."""
+        """Fewer rows than this are hidden; not all of these reach their limits at once."""
         return min(1.0, math.hypot(self.labels, self.nulls, self.ends, self.ends, self.digits))
 
     @property
@@ -124,7 +128,28 @@ class ExpectedError:
     @property
     def most(self) -> float:
         """It is smaller than this in about 95% of cases."""
-        return min(1.0, self.noise_most + self.merged + math.hypot(ABOVE * self.deviation, self.hidden))
+        hidden = below_in_most_cases(self.hidden, self.rows)
+        return min(1.0, self.noise_most + self.merged + math.hypot(ABOVE * self.deviation, hidden))
+
+
+def expected_below(limit: float, rows: int) -> float:
+    """The expectation of a share of the rows of which no more is known than that it is below a limit.
+
+    >>> round(expected_below(0.1, 1000), 3)
+    0.021
+    """
+    one = 1.0 / max(1, rows)
+    return limit if limit <= one else (limit - one) / math.log(limit / one)
+
+
+def below_in_most_cases(limit: float, rows: int) -> float:
+    """What such a share is below in 95% of cases.
+
+    >>> round(below_in_most_cases(0.1, 1000), 3)
+    0.079
+    """
+    one = 1.0 / max(1, rows)
+    return limit if limit <= one else limit**0.95 * one**0.05
 
 
 def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
@@ -152,6 +177,7 @@ def expected_error(column: ColumnEvidence, rows: int) -> ExpectedError:
         min(1.0, ends * column.noise),
         min(DIGITS_MAX, DIGITS_SEEN * column.noise) if column.rounded and len(cells) < CELLS else 0.0,
         math.sqrt(float(np.sqrt(least * most).sum()) * (1.0 - MEAN_SIZE**2) / 4 * count / (count - 1)),
+        rows,
     )
 
 

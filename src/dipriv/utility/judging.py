@@ -27,9 +27,8 @@ from dipriv.utility.verdict import (
 from dipriv.utility.wording import SYNTHETIC
 
 CLEARLY_LOST = 0.3
-"""An expected total variation from which a column is lost, however uncertain the expectation is."""
-ANYTHING = 0.5
-"""A column whose total variation may be larger than this is not called usable, though it may turn out to be."""
+"""An expected total variation, without rows that may be hidden, from which a column is lost, however uncertain it is.
+"""
 TOO_NOISY, NOISE_WANTED = 1 / (2 * CELLS), 1 / (5 * CELLS)
 """If the noise of a count is more than half of a cell's rows, a table is too small; a fifth of it would do."""
 WORTH_SAYING = 0.01
@@ -48,6 +47,8 @@ class Evidence:
     """How many rows it was learned from."""
     columns: tuple[ColumnEvidence, ...]
     pairs: tuple[MeasuredPair, ...] = ()
+    pairs_named: bool = False
+    """Whether pairs, or a target, were named to be measured first."""
 
 
 def judge(
@@ -79,7 +80,7 @@ def judge(
         columns = tuple(_not_measured(name, rows, guarantee, kept.get(name)) for name in names)
         return Verdict(rows, guarantee.epsilon, source, columns, advice=(Advice(AdviceKind.COMPARE),))
     errors = [expected_error(column, rows) for column in evidence.columns]
-    noise = float(np.median([column.noise for column in evidence.columns]))
+    needed = factor_needed([column.noise for column in evidence.columns])
     verdict = Verdict(
         rows,
         guarantee.epsilon,
@@ -90,20 +91,31 @@ def judge(
         ),
         tuple(sorted((_pair(pair, evidence.rows) for pair in evidence.pairs), key=lambda pair: -pair.association)),
         len(names) * (len(names) - 1) // 2,
-        _two_digits_up(noise / NOISE_WANTED) if noise > TOO_NOISY else None,
+        needed,
     )
     return replace(verdict, advice=tuple(_advice(verdict, evidence)))
 
 
+def factor_needed(noises: Sequence[float]) -> float | None:
+    """By what factor rows times ε are too small for columns with this noise of a count, as shares of the rows.
+
+    None where they are not: half of the columns, or more, have enough.
+    """
+    noise = float(np.median(noises))
+    return _two_digits_up(noise / NOISE_WANTED) if noise > TOO_NOISY else None
+
+
 def _column(column: ColumnEvidence, error: ExpectedError, fidelity: float | None) -> ColumnVerdict:
-    if error.most < GOOD:
+    reasons = tuple(_reasons(column, error))
+    constant = any(reason.kind is ReasonKind.CONSTANT for reason in reasons)  # it is named, however rare the others are
+    if error.most < GOOD and not constant:
         grade = Grade.GOOD
-    elif error.least > LOST or error.mean > CLEARLY_LOST:
+    elif error.least > LOST or error.noise + error.merged > CLEARLY_LOST:
         grade = Grade.LOST
     else:
-        grade = Grade.USABLE if error.most <= ANYTHING else Grade.UNKNOWN
+        grade = Grade.USABLE if error.most <= LOST else Grade.UNKNOWN
     mean, least, most = (round(value, 4) for value in (error.mean, error.least, error.most))
-    return ColumnVerdict(column.name, grade, mean, least, most, fidelity, tuple(_reasons(column, error)))
+    return ColumnVerdict(column.name, grade, mean, least, most, fidelity, reasons)
 
 
 def _reasons(column: ColumnEvidence, error: ExpectedError) -> list[Reason]:
@@ -189,7 +201,7 @@ def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
     if within:
         most = max(factors[name] for name in within)
         found.append(Advice(AdviceKind.EPSILON, tuple(within), _two_digits_up(most)))
-    if verdict.all_pairs and len(verdict.pairs) < verdict.all_pairs:
+    if not evidence.pairs_named and len(verdict.pairs) < (verdict.all_pairs or 0):
         found.append(Advice(AdviceKind.PAIRS))
     if verdict.fidelity is not None and verdict.fidelity < SYNTHETIC:
         found.append(Advice(AdviceKind.HOLDOUT))

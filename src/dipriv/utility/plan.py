@@ -160,12 +160,16 @@ def is_good(found: EpsilonForecast) -> bool:
 
     Pairs: at least half as many as columns are measured, with an error of at most twice that of a good column.
     """
-    good = sum(column.error <= GOOD for column in found.columns) >= MOSTLY * len(found.columns)
-    lost = any(column.most > LOST for column in found.columns)
     if not found.pairs.possible:
-        return good and not lost
+        return columns_are_good(found)
     some = 2 * found.pairs.measured >= len(found.columns) - 1
-    return good and not lost and some and found.pairs.error is not None and found.pairs.error <= 2 * GOOD
+    return columns_are_good(found) and some and found.pairs.error is not None and found.pairs.error <= 2 * GOOD
+
+
+def columns_are_good(found: EpsilonForecast) -> bool:
+    """Whether three in four columns are expected to be good and none to be lost."""
+    good = sum(column.error <= GOOD for column in found.columns) >= MOSTLY * len(found.columns)
+    return good and not any(column.most > LOST for column in found.columns)
 
 
 def _changes(facts: PublicFacts, setting: Setting, before: EpsilonForecast) -> Iterator[Change]:

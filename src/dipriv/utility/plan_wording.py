@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dipriv._base.decimals import in_full
 from dipriv.utility.forecast import ColumnForecast, EpsilonForecast
-from dipriv.utility.plan import MATTERS, SYNTHETIC, Change, Forecast
+from dipriv.utility.plan import MATTERS, SYNTHETIC, Change, Forecast, columns_are_good
 from dipriv.utility.verdict import GOOD, LOST
 
 MAX_NAMED = 4
@@ -97,17 +97,24 @@ def recommendation(plan: Forecast) -> str:
 
 def _which(plan: Forecast) -> str:
     """The ε to use, and how many columns it keeps."""
-    found = plan.chosen
-    good = sum(grade(column.error) == "good" for column in found.columns)
-    kept = f"{good} of {len(found.columns)} columns are expected to be good (total variation at most {GOOD:g})"
+    found, needed = plan.chosen, "It needs more rows, fewer columns, or a schema that declares them."
     if plan.recommended is not None:
-        return f"Use ε = {in_full(plan.recommended)}: {kept}."
+        return f"Use ε = {in_full(plan.recommended)}: {_kept(found)}."
+    enough = next((one for one in plan.epsilons if columns_are_good(one)), None)
+    if enough is not None:
+        return (
+            f"For single columns ε = {in_full(enough.epsilon)} is enough: {_kept(enough)}. For pairs of columns no "
+            f"ε up to {in_full(found.epsilon)} is enough: their tables are few, or mostly noise. {needed}"
+        )
     lost = [column.name for column in found.columns if column.most > LOST]
     names = f", and {_named(lost)} may be lost" if lost else ""
-    return (
-        f"No ε up to {in_full(found.epsilon)} is enough for this table: there, {kept}{names}. It needs more rows, "
-        "fewer columns, or a schema that declares them."
-    )
+    return f"No ε up to {in_full(found.epsilon)} is enough for this table: there, {_kept(found)}{names}. {needed}"
+
+
+def _kept(found: EpsilonForecast) -> str:
+    """How many columns are good."""
+    good = sum(grade(column.error) == "good" for column in found.columns)
+    return f"{good} of {len(found.columns)} columns are expected to be good (total variation at most {GOOD:g})"
 
 
 def change(one: Change) -> str:

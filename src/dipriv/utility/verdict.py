@@ -23,12 +23,12 @@ class Grade(StrEnum):
     GOOD = "good"
     """A column: total variation below 0.05 in at least 95% of cases. A pair: association far above its noise."""
     USABLE = "usable"
-    """In between, and not above 0.5: look at the expected error before you use it."""
+    """A column: in between, and below 0.2 in at least 95% of cases: look at the expected error before you use it."""
     LOST = "lost"
     """A column: total variation above 0.2 in at least 95% of cases, or noise is larger than its counts, and what is
     right is right by chance. A pair: noise explains all of its association."""
     UNKNOWN = "unknown"
-    """It may be anything: noise hides too much, or nothing private was measured. Only the private table can tell."""
+    """It may be lost or not: noise hides too much, or nothing private was measured. Only the private table can tell."""
 
 
 class ReasonKind(StrEnum):
@@ -153,9 +153,10 @@ class Verdict:
     --------
     >>> kept = ColumnVerdict("age", Grade.GOOD, 0.012, 0.006, 0.021, 0.01)
     >>> verdict = Verdict(1000, 1.0, ReferenceSource.PRIVATE, (kept,))
-    >>> print(verdict)
+    >>> print(verdict)  # doctest: +ELLIPSIS
     Verdict: good. 1 of 1 column good.
-      Rows:    as good as synthetic data: the correlation of a released with the true value is 0.01 at most.
+      Use:     good for the distributions of single columns.
+      Rows:    as good as synthetic data: a row says almost nothing about its original (expected correlation 0.01 ...).
     >>> Verdict.from_dict(verdict.to_dict()) == verdict
     True
     """
@@ -196,16 +197,16 @@ class Verdict:
 
     @property
     def grade(self) -> Grade:
-        """Of the release: good if no column is lost and three in four are good; lost if half of them are, or may be
-        where the table is too small.
+        """Of the release: good if no column is lost and three in four are good; lost if half of them are lost, or are
+        expected to be; unknown if more than half of them are lost or unknown.
         """
-        total, unknown = len(self.columns), len(self.named(Grade.UNKNOWN))
-        lost = len(self.lost) + (unknown if self.too_small is not None else 0)
-        if total and 2 * lost >= total:
+        total, doubtful = len(self.columns), len(self.lost) + len(self.named(Grade.UNKNOWN))
+        expected = sum(one.grade is Grade.LOST or (one.error or 0.0) > LOST for one in self.columns)
+        if total and 2 * expected >= total:
             return Grade.LOST
-        if 2 * unknown > total:
+        if 2 * doubtful > total:
             return Grade.UNKNOWN
-        return Grade.GOOD if not lost and 4 * len(self.good) >= 3 * total else Grade.USABLE
+        return Grade.GOOD if not self.lost and 4 * len(self.good) >= 3 * total else Grade.USABLE
 
     @property
     def fidelity(self) -> float | None:
@@ -219,7 +220,7 @@ class Verdict:
         return tuple(sorted(self.columns, key=lambda one: (order.index(one.grade), -(one.error or 0.0))))
 
     def summary(self) -> str:
-        """The verdict in at most eleven lines, the worst first."""
+        """The verdict in at most twelve lines, the worst first."""
         from dipriv.utility.wording import summary
 
         return summary(self)

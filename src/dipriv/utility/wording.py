@@ -8,7 +8,7 @@ from dipriv.utility.verdict import Advice, AdviceKind, ColumnVerdict, Grade, Rea
 
 SYNTHETIC = 0.05
 """Rows whose values have a smaller correlation with the true ones are as good as synthetic."""
-LINES = 11
+LINES = 12
 """How many lines a summary has at most."""
 SHOWN = 3
 """How many columns a line of the summary names."""
@@ -21,17 +21,24 @@ _REASONS = {
     ReasonKind.ONLY_OTHER: 'every label became "(other)": drop it',
     ReasonKind.MERGED: 'rare labels, {share} of the rows, became "(other)"',
     ReasonKind.LABELS: "labels of fewer than {share} of the rows may be lost",
-    ReasonKind.NULLS: "nulls are lost if fewer than {share} of the rows have them",
-    ReasonKind.ENDS: "the ends of the range are lost if fewer than {share} of the rows are there",
-    ReasonKind.DIGITS: "finer digits are lost if fewer than {share} of the rows have them",
-    ReasonKind.NOISE: "noise moves about {share} of the rows",
+    ReasonKind.NULLS: "missing cells are lost if fewer than {share} of the rows have them",
+    ReasonKind.ENDS: "the lowest and highest values are lost if fewer than {share} of the rows have them",
+    ReasonKind.DIGITS: "values are rounded: finer decimals are lost if fewer than {share} of the rows have them",
+    ReasonKind.NOISE: "noise moves about {share} of the rows to other values",
     ReasonKind.NOISE_ABOVE_COUNTS: "noise is larger than the counts",
-    ReasonKind.SAMPLING: "with so few rows, sampling alone moves about {share} of them",
+    ReasonKind.SAMPLING: "drawing rows at random moves about {share} of them to other values",
     ReasonKind.KNOWN: "it is as good as the distribution that was stated, which nothing here compares with the rows",
     ReasonKind.PUBLIC: "it is as good as the public table resembles the private one, which nothing here compares",
     ReasonKind.HELD_OUT: "its reference is a random sample of the table's own rows",
     ReasonKind.NOT_MEASURED: "nothing was measured that says how good it is",
 }
+_HIDDEN = {
+    ReasonKind.CONSTANT: "it became constant, and noise hides whether it was",
+    ReasonKind.LABELS: "noise hides which labels there are",
+    ReasonKind.NULLS: "noise hides whether cells are missing",
+    ReasonKind.ENDS: "noise hides most of its range",
+}
+"""If they concern more rows than it is worth saying."""
 
 
 def reason(one: Reason) -> str:
@@ -40,8 +47,8 @@ def reason(one: Reason) -> str:
     >>> reason(Reason(ReasonKind.MERGED, 0.153))
     'rare labels, 15% of the rows, became "(other)"'
     """
-    if one.kind is ReasonKind.CONSTANT and (one.share or 0.0) > HIDES:
-        return "it became constant, and noise hides whether it was"
+    if one.kind in _HIDDEN and (one.share or 0.0) > HIDES:
+        return _HIDDEN[one.kind]
     return _REASONS[one.kind].format(share="" if one.share is None else percent(one.share))
 
 
@@ -55,21 +62,23 @@ def advice(one: Advice) -> str:
     return {
         AdviceKind.EPSILON: f"About {factor} times as much ε, or as many rows, would make {names} good (a further "
         "release of this table adds its ε to this one's).",
-        AdviceKind.FEWER_COLUMNS: f"Release fewer columns, or about {factor} times as many rows or as much ε.",
+        AdviceKind.FEWER_COLUMNS: "Release fewer columns, or more rows, or use more ε.",
         AdviceKind.DROP: f"Drop {names}.",
-        AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names}, if they are public: none is merged then.",
-        AdviceKind.DECLARE_RANGE: f"Declare levels or bounds of {names}, if they are public.",
+        AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names} in a schema, if they are public: none of them "
+        'becomes "(other)" then.',
+        AdviceKind.DECLARE_RANGE: f"Declare levels or bounds of {names} in a schema, if they are public.",
         AdviceKind.PAIRS: "Name a target, or pairs, if you study how columns depend on each other.",
-        AdviceKind.HOLDOUT: "Use a hold-out of 0.25 if single rows matter: it keeps more of each.",
+        AdviceKind.HOLDOUT: "If single rows matter, hold out a quarter of the rows (holdout=0.25, --holdout 0.25): "
+        "more of each released row is kept then.",
         AdviceKind.COMPARE: "Compare the release with the private table in a report before you publish it.",
     }[one.kind]
 
 
 def summary(verdict: Verdict) -> str:
-    """At most eleven lines, the worst first."""
-    lines = [headline(verdict)]
-    if verdict.too_small is not None:
-        lines.append(f"  Warning: {too_small(verdict)}")
+    """At most twelve lines, the worst first."""
+    lines = [headline(verdict), f"  Use:     {use(verdict)}"]
+    if warned := warning(verdict):
+        lines.append(f"  Warning: {warned}")
     for grade in (Grade.LOST, Grade.UNKNOWN, Grade.USABLE):
         found = [column for column in verdict.by_gravity if column.grade is grade]
         if found:
@@ -100,13 +109,36 @@ def headline(verdict: Verdict) -> str:
     return f"Verdict: {verdict.grade.value}. {', '.join(counts)}."
 
 
-def too_small(verdict: Verdict) -> str:
-    """Why nothing can be expected of a table that is too small."""
+def use(verdict: Verdict) -> str:
+    """What the release may be used for, in a sentence."""
+    see_pairs = " For how columns depend on each other, see Pairs." if verdict.all_pairs else ""
+    return {
+        Grade.GOOD: f"good for the distributions of single columns.{see_pairs}",
+        Grade.USABLE: f"with care; look at the columns below before you rely on them.{see_pairs}",
+        Grade.UNKNOWN: "compare it with the private table (a report, or dipriv compare) before you publish it, or "
+        "rely on it.",
+        Grade.LOST: "do not publish it as it is: half of its columns, or more, are lost, or probably are.",
+    }[verdict.grade]
+
+
+def too_small(rows: int, columns: int, epsilon: float, factor: float) -> str:
+    """Why little can be expected of a table for whose columns rows times ε are too small by a factor.
+
+    >>> too_small(1000, 6, 1.0, 2.7).partition(". ")[2]
+    'About 2.7 times as many rows, or as much ε, are needed.'
+    """
     return (
-        f"{verdict.rows:,} row{'s' * (verdict.rows != 1)} at ε = {verdict.epsilon:g} are too few for "
-        f"{len(verdict.columns)} column{'s' * (len(verdict.columns) != 1)}: noise hides most of their distributions. "
-        f"About {verdict.too_small or 1:,g} times as many rows, or as much ε, are needed."
+        f"{rows:,} row{'s' * (rows != 1)} at ε = {epsilon:g} {'is' if rows == 1 else 'are'} too few for {columns:,} "
+        f"column{'s' * (columns != 1)}: noise hides much of their distributions. About {factor:,g} times as many rows, "
+        "or as much ε, are needed."
     )
+
+
+def warning(verdict: Verdict) -> str:
+    """The same of a release; nothing where rows times ε are enough."""
+    if verdict.too_small is None:
+        return ""
+    return too_small(verdict.rows, len(verdict.columns), verdict.epsilon, verdict.too_small)
 
 
 def pairs(verdict: Verdict) -> str:
@@ -116,10 +148,13 @@ def pairs(verdict: Verdict) -> str:
         return f"none of {total:,} measured: the columns are released as if they were independent."
     well = sum(pair.grade is Grade.GOOD for pair in verdict.pairs)
     noise = sum(pair.grade is Grade.LOST for pair in verdict.pairs)
+    if total == 1:
+        return f"the only one is measured{', but it is no more than noise' if noise else ''}."
     detail = f", {well:,} of them well" + (f", {noise:,} no more than noise" if noise else "")
     if measured == total:
         return f"all {total:,} measured{detail}."
-    return f"{measured:,} of {total:,} measured{detail}; the others are as if independent given those."
+    others = f"The other {total - measured:,} are released as if independent given those: what they show may be wrong."
+    return f"{measured:,} of {total:,} measured{detail}. {others}"
 
 
 def rows(verdict: Verdict) -> str:
@@ -129,10 +164,10 @@ def rows(verdict: Verdict) -> str:
         return ""
     if most < SYNTHETIC:
         return (
-            "as good as synthetic data: the correlation of a released with the true value is "
-            f"{max(0.0, most):.2g} at most."
+            "as good as synthetic data: a row says almost nothing about its original (expected correlation "
+            f"{max(0.0, most):.2g} in the best column)."
         )
-    return f"the correlation of a released with the true value is up to {most:.2g}."
+    return f"the expected correlation of released with true values is {most:.2g} in the best column."
 
 
 def percent(share: float) -> str:
@@ -165,3 +200,11 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
     ]
     more = len(columns) - len(worst)
     return ", ".join(worst) + (f" and {more} more" if more else "")
+
+
+def identifiers_released(names: Sequence[str]) -> str:
+    """That columns, by their names, are identifiers, which noise makes useless."""
+    return (
+        f"{', '.join(map(repr, names))}: by the name an identifier, but privatized as any other column. Leave it out, "
+        'or declare in a schema what it is: kind = "identifier", or "code" for labels.'
+    )

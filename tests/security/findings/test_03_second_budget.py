@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from typer.testing import CliRunner
 import dipriv
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv.cli import app
-from dipriv.errors import BudgetError, DisclosureError, PrivacyWarning, SchemaError
+from dipriv.errors import BudgetError, PrivacyWarning, SchemaError
 from dipriv.guarantee import ReferenceFacts, ReferenceSource
 from dipriv.ledger import Ledger, ReleaseRequest
 from dipriv.release.accounting import LedgerSession
@@ -109,13 +112,20 @@ SOURCES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+TYPICAL = ("CSV", "Parquet", "pandas, from CSV", "pandas, all text", "polars, with dates", "pyarrow, in batches")
+
+
+@pytest.fixture(scope="module")
+def counted(folder: Path) -> Path:
+    """A ledger with one release of the CSV file."""
+    with Ledger.create(folder / "ledger.db") as opened:
+        dipriv.privatize_file(folder / "people.csv", folder / "out.csv", 1.0, drop=("id",), types=TYPES, ledger=opened)
+    return folder / "ledger.db"
+
+
 @pytest.fixture
-def ledger(folder: Path, tmp_path: Path) -> Iterator[Ledger]:
-    """One release of the CSV file is counted."""
-    with Ledger.create(tmp_path / "ledger.db") as opened:
-        dipriv.privatize_file(
-            folder / "people.csv", tmp_path / "out.csv", 1.0, drop=("id",), types=TYPES, ledger=opened
-        )
+def ledger(counted: Path, tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(shutil.copy(counted, tmp_path)) as opened:
         yield opened
 
 
@@ -137,7 +147,9 @@ def known_as(data: Any, ledger: Ledger, **options: Any) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in TYPICAL else pytest.mark.slow) for name in SOURCES]
+)
 def test_an_unchanged_table_is_the_same_data_set(name: str, folder: Path, ledger: Ledger) -> None:
     data = SOURCES[name](folder)
     options = [{}, *({option: values[1]} for option, values in CHOICES.items())]
@@ -148,6 +160,27 @@ def test_an_unchanged_table_is_the_same_data_set(name: str, folder: Path, ledger
             known_as(data, ledger, dataset="again", **each)
         with pytest.raises(BudgetError, match="already known as data set 'people'"):
             known_as(data, ledger, new_dataset="again", **each)
+
+
+def test_quotes_and_decimal_commas_are_no_content(tmp_path: Path) -> None:
+    """A file that is read with other quotes, or its copy with decimal commas, got a budget of its own."""
+    table = PEOPLE[["pay", "height"]].assign(city=np.arange(N) % 3)
+    table = table.assign(city=table["city"].map({0: "Bern", 1: "Basel", 2: "Chur"}))
+    table.to_csv(tmp_path / "people.csv", index=False, quoting=csv.QUOTE_ALL)
+    table.to_csv(tmp_path / "copy.csv", index=False, sep=";", decimal=",")
+    with Ledger.create(tmp_path / "ledger.db") as opened:
+        dipriv.privatize_file(tmp_path / "people.csv", tmp_path / "out.csv", 1.0, ledger=opened)
+        again: Any = partial(dipriv.privatize_file, output=tmp_path / "again.csv", epsilon=1.0, ledger=opened)
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("people.csv", {"dialect": dipriv.Dialect(quote="'")}),
+            ("copy.csv", {}),
+        ]
+        for name, options in calls:
+            with pytest.raises(BudgetError, match="already known as data set 'people'"):
+                again(tmp_path / name, dataset="again", **options)
+        other = table.assign(pay=table["pay"] + 1, height=table["height"] + 1, city=table["city"] + "!")
+        other.to_csv(tmp_path / "other.csv", index=False, sep=";", decimal=",")
+        again(tmp_path / "other.csv", dataset="again")  # control
 
 
 @pytest.mark.slow
@@ -217,8 +250,8 @@ def test_a_changed_table_is_asked_about(
         with pytest.raises(BudgetError) as caught:
             known_as(data, ledger, **options)
         assert how in str(caught.value)
-        assert "--dataset people" in caught.value.remedy
-        assert "--new-dataset NAME" in caught.value.remedy
+        assert "--dataset people" in caught.value.command
+        assert "--new-dataset NAME" in caught.value.command
         assert "another name" not in caught.value.remedy
     assert known_as(data, ledger, dataset="people") == "people"
     assert known_as(data, ledger, new_dataset="again") == "again"
@@ -289,7 +322,7 @@ def fingerprint(table: pa.Table) -> TableFingerprint:
 
 def is_asked_about(table: pa.Table, ledger: Ledger) -> bool:
     try:
-        ledger.preview(name="again", table=fingerprint(table), suggestion=None)
+        ledger.preview(names=("again",), table=fingerprint(table), suggestion=None)
     except BudgetError:
         return True
     return False
@@ -305,7 +338,7 @@ def test_a_table_of_few_labels_is_asked_about_after_a_small_change(
     assert is_asked_about(change(table), empty)
 
 
-@pytest.mark.parametrize("n", [300, 3000, 30_000])
+@pytest.mark.parametrize("n", [300, *(pytest.param(n, marks=pytest.mark.slow) for n in (3000, 30_000))])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 def test_other_people_with_the_same_questionnaire_are_rarely_asked_about(
     make: Callable[..., pa.Table], n: int, empty: Ledger
@@ -331,14 +364,15 @@ def test_a_release_under_a_new_name_is_refused(empty: Ledger) -> None:
 def test_a_transformer_releases_no_rows_of_another_data_set(size: int | None, empty: Ledger) -> None:
     """Fitted on one table, it released another whose budget was exhausted, and counted that for the first."""
     rng = np.random.default_rng(5)
-    table, other, third = (rounded(500, rng) for _ in range(3))
+    n = 100 if size == 4 else 500  # each batch is registered before it leaves
+    table, other, third = (rounded(n, rng) for _ in range(3))
 
     def transform(dip: dipriv.DIP, rows: pa.Table) -> Any:
         return list(dip.transform_batches(rows.to_batches(size))) if size else dip.transform(rows)
 
     empty.set_budget("other", 1.0)
     dipriv.privatize(other, 1.0, ledger=empty, dataset="other")
-    for rows in (other, other.slice(0, 499), other.drop_columns("region").append_column("region", table["region"])):
+    for rows in (other, other.slice(0, n - 1), other.drop_columns("region").append_column("region", table["region"])):
         dip = dipriv.DIP(1.0, ledger=empty, dataset="people").fit(table)
         if size == 4:  # a small part of a table is not recognized, and rows have left when more are
             with pytest.warns(PrivacyWarning, match=r"in 'other' .* more than the budget of 'other' allows"):
@@ -400,6 +434,10 @@ def run(*arguments: object) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def is_refused(asked: Any, because: str) -> bool:
+    return asked.exit_code == 1 and because in asked.stderr
+
+
 def test_the_commands_of_the_review(folder: Path, tmp_path: Path) -> None:
     """`--keep` gave the file a second budget, and even exposed a quarter of rows that were promised protection."""
     where = ("--ledger", tmp_path / "ledger.db")
@@ -409,9 +447,9 @@ def test_the_commands_of_the_review(folder: Path, tmp_path: Path) -> None:
         assert run(*made).exit_code == 0
     for name in ("again", "people"):
         for options in (("--drop", "id"), ("--keep", "id"), ("--unit", "who", "--drop", "id")):
-            assert isinstance(run(*asked, *options, "--dataset", name).exception, BudgetError)
+            assert is_refused(run(*asked, *options, "--dataset", name), "people")
     exposing = run(*asked, "--keep", "id", "--reference", "holdout", "--dataset", "people-2")
-    assert isinstance(exposing.exception, BudgetError)
-    assert isinstance(run(*asked, "--keep", "id", "--reference", "holdout").exception, DisclosureError)
+    assert is_refused(exposing, "already known as data set 'people'")
+    assert is_refused(run(*asked, "--keep", "id", "--reference", "holdout"), "would hold out")
     with Ledger.open(where[1]) as opened:
         assert [(found.name, found.spent) for found in opened.datasets()] == [("people", 1.0)]

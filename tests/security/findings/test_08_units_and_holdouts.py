@@ -39,7 +39,7 @@ def test_rows_and_persons_do_not_mix(first: str | None, ledger: Ledger) -> None:
     privatize(ledger, "visits", **before)
     with pytest.raises(BudgetError, match="do not add up") as caught:
         privatize(ledger, "visits", **after)
-    assert ("--unit who" if first else "without a unit") in caught.value.remedy
+    assert ("--unit who" if first else "without --unit") in caught.value.command
     assert (ledger.dataset("visits").spent, ledger.dataset("visits").releases) == (1.0, 1)
     privatize(ledger, "visits", **before)  # control: the same unit adds up
     found = ledger.dataset("visits")

@@ -46,6 +46,7 @@ def rewrite(path: Path, rows: pa.Table, write: Callable[[pa.Table, Path], Any]) 
     assert (after.st_ino, after.st_size, after.st_mtime_ns) == (before.st_ino, before.st_size, before.st_mtime_ns)
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 @pytest.mark.parametrize("when", ["learning", "releasing"])
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_file_that_is_rewritten_between_passes_is_refused(name: str, when: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import dipriv
 from dipriv.cli import app
-from dipriv.errors import BudgetError, LedgerError
+from dipriv.errors import BudgetError
 from dipriv.ledger import Ledger, ReleaseRequest
 from tests.golden.make_files import FILES
 from tests.security.findings.test_03_second_budget import PROMISE, empty, fingerprint, is_asked_about
@@ -132,7 +132,10 @@ def test_a_short_questionnaire_is_asked_about_after_a_small_change(change: str, 
     assert is_asked_about(CHANGES[change](table), empty)
 
 
-@pytest.mark.parametrize(("n", "other"), [(300, 300), (3000, 3000), (10_000, 500)])
+@pytest.mark.parametrize(
+    ("n", "other"),
+    [(300, 300), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((3000, 3000), (10_000, 500)))],
+)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 def test_other_people_with_the_same_questionnaire_are_rarely_asked_about(
     make: Maker, n: int, other: int, empty: Ledger
@@ -190,8 +193,9 @@ def test_an_affirmation_holds_for_the_table_that_it_was_made_for(empty: Ledger) 
     empty.reserve(ReleaseRequest("others", fingerprint(part.sort_by("age"))), 0.1, PROMISE)
     with pytest.raises(BudgetError, match="data set 'people'"):
         empty.reserve(ReleaseRequest("others", fingerprint(other_part)), 0.1, PROMISE)
-    for table in (part.slice(1), first.slice(1)):  # rows of both data sets are counted in both
-        assert empty.preview(name="others", table=fingerprint(table), suggestion=None).also == ("people",)
+    for table in (part.slice(1), first.slice(1)):  # rows of both data sets
+        with pytest.raises(BudgetError, match=r"(?s)dataset=\['others', 'people'\].*new_dataset='others'"):
+            empty.preview(names=("others",), table=fingerprint(table), suggestion=None)
     empty.reserve(ReleaseRequest("others", fingerprint(part.slice(1)), is_new=True), 0.1, PROMISE)  # said again
     assert empty.dataset("others").releases == 4
 
@@ -227,23 +231,22 @@ def test_a_guarantee_that_cannot_be_read_is_migrated_with_the_largest_delta(tmp_
 def test_a_mistyped_name_gets_no_budget_and_a_budget_below_what_is_spent_is_said(tmp_path: Path) -> None:
     where = ("--ledger", str(tmp_path / "ledger.db"))
 
-    def run(*arguments: object) -> tuple[str, BaseException | None]:
+    def run(*arguments: object) -> tuple[str, str]:
         found = CliRunner().invoke(app, ["ledger", *map(str, arguments), *where])
-        return found.stdout, found.exception
+        return found.stdout, found.stderr
 
     with Ledger.create(where[1]) as ledger:
         run("budget", "people", 3)
         ledger.reserve("people", 2.0, PROMISE)
         for name, other in product(("peple", "People", "people2"), ((), ("--delta", 1e-7))):
             error = run("budget", name, 9, *other)[1]
-            assert isinstance(error, LedgerError)
-            assert "did you mean 'people'?" in error.fault
-            assert "--new" in error.remedy
-        assert isinstance(run("show", "peopel")[1], LedgerError)
+            assert "did you mean 'people'?" in error
+            assert "--new" in error
+        assert "did you mean 'people'?" in run("show", "peopel")[1]
         assert [found.name for found in ledger.datasets()] == ["people"]
         assert "more is spent" not in run("budget", "people", 2)[0]
         assert "more is spent than the budget allows" in run("budget", "people", 1)[0]
         assert "more is spent than the budget allows" in run("show", "people")[0]
-        assert run("budget", "people2", 1, "--new")[1] is None
-        assert run("budget", "visits", 1)[1] is None  # control: like no other
+        assert not run("budget", "people2", 1, "--new")[1]
+        assert not run("budget", "visits", 1)[1]  # control: like no other
         assert {found.name for found in ledger.datasets()} == {"people", "people2", "visits"}

@@ -172,8 +172,8 @@ def reference_of_released_rows(table: pa.Table) -> Iterator[None]:
         patch.setattr(
             fitting,
             "fit",
-            lambda recipe, kernel, epsilon, facts, schema, reference, bits: sound(
-                recipe, kernel, epsilon, facts, schema, tables.read(table), bits
+            lambda recipe, kernel, epsilon, facts, schema, reference, bits, leading: sound(
+                recipe, kernel, epsilon, facts, schema, tables.read(table), bits, leading
             ),
         )
         yield

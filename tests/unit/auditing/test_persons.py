@@ -26,6 +26,7 @@ from dipriv.auditing.procedure import Privatize
 from dipriv.auditing.results import Audit, Bound, Check, Exact
 from dipriv.references import Known
 from dipriv.sources.contribution_bound import ContributionBound
+from dipriv.sources.protocol import Persons
 from tests.support import ALARM
 from tests.unit.refusal import refused
 
@@ -95,6 +96,23 @@ def test_a_planted_bug_is_caught_by_persons_as_canaries(
     bound, check = found()
     assert bound.exceeded
     assert check.passed is (plant is not no_bound)
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "in every row"])
+def test_a_constant_column_may_have_all_of_epsilon_if_it_is_released_once(
+    once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all of ε for each row, a column that is released once keeps the promise, and one in every row breaks it."""
+    not_divided(monkeypatch)
+    if not once:
+        monkeypatch.setattr(Persons, "share", lambda self, values, first: values)
+    of_person = np.random.default_rng(2).normal(size=PERSONS)
+    table = VISITS.set_column(1, "pressure", pa.array(of_person[VISITS["person"].to_numpy()]))
+    procedure = Privatize(1.0, ASKED | {"kernel": "laplace", "constant": ["pressure"]})
+    assert procedure.unit is not None
+    bound, check = audit_persons(procedure, table, procedure.unit, 1.0, canaries=PERSONS, confidence=SURE, seed=3)
+    assert bound.exceeded is not once
+    assert check.passed
 
 
 def test_an_epsilon_that_is_not_divided_is_caught_without_sampling(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from typing import Any
@@ -83,8 +84,8 @@ def test_a_ledger_that_samples_nothing_is_caught(monkeypatch: pytest.MonkeyPatch
 def test_a_ledger_that_takes_every_table_for_the_same_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     preview = Ledger.preview
 
-    def same(self: Ledger, *, name: str | None = None, **more: Any) -> Any:
-        return preview(self, name="audited", **more)
+    def same(self: Ledger, *, names: Sequence[str], **more: Any) -> Any:
+        return preview(self, names=("audited",), **more)
 
     monkeypatch.setattr(Ledger, "preview", same)
     found = {check.what: check.passed for check in audit_recognition(PEOPLE)}

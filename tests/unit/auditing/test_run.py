@@ -272,6 +272,7 @@ def test_a_bound_from_draws_is_at_the_delta() -> None:
     assert lower == pytest.approx(math.log((likely - 0.01) / rare))
 
 
+@pytest.mark.slow
 def test_an_audit_compares_with_the_delta_of_the_guarantee() -> None:
     """The rows' noise is pure; what is learned, canaries and attacks are judged at (ε, δ)."""
     table = pa.table({"x": np.random.default_rng(1).normal(size=400)})
@@ -370,7 +371,7 @@ def test_the_command_in_a_pipe_of_80_columns(table: Path, tmp_path: Path) -> Non
     assert "..." not in said
     assert "not refuted" in said
     help_ = " ".join(run("audit", "--help", code=0).replace("│", " ").split())
-    assert "wants to know; all if unset." in help_
+    assert "wants to know [default: each in turn]." in help_
     assert "2 after an error" in help_
     assert "the guarantee of a person with several rows" in help_
     assert "--control" in help_

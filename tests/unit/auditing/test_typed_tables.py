@@ -43,6 +43,10 @@ def test_columns_without_a_type_are_audited_as_they_are_released(cells: str) -> 
 def test_an_answer_stays_and_other_objects_are_refused() -> None:
     frame = PEOPLE.assign(pay=PAY.astype(str))
     assert _typed(frame, 1.0, UNIT | {"types": {"pay": "text"}})[1]["types"] == {"pay": "text"}
+    marks = {"missing": ("-9",), "types": {"pay": "number"}}
+    typed, left = _typed(frame.replace({"pay": {"7": "-9"}}), 1.0, UNIT | marks)
+    assert left["missing"] == ("-9",)  # for public tables, and rows that are read later
+    assert typed.array("pay").null_count == int((PAY == 7).sum()) > 0
     with pytest.raises(SchemaError, match="number or text"):
         _typed(frame, 1.0, dict(UNIT))
     with pytest.raises(SchemaError, match="objects"):

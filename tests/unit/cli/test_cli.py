@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,34 @@ def dipriv_command(
     return done
 
 
+@pytest.mark.slow
+def test_a_file_as_people_have_it(tmp_path: Path) -> None:
+    """Semicolons, decimal commas, Latin-1, dates with the day first, a title, and a mark for missing cells."""
+    rows = [
+        f"{row % 60 + 18};{row % 90},{row % 10};{row % 28 + 1:02}.{row % 12 + 1:02}.2024;K\xf6ln" for row in range(400)
+    ]
+    text = "Umfrage\nalter;wert;tag;ort\n" + "\n".join([*rows, "k.A.;1,5;01.02.2024;Bonn"]) + "\n"
+    (tmp_path / "t.csv").write_bytes(text.encode("latin-1"))
+    said = ["--skip", "1", "--encoding", "latin-1", "--na", "k.A."]
+    assert "--skip N" in dipriv_command("inspect", "t.csv", "--encoding", "latin-1", folder=tmp_path, code=1).stderr
+    assert "--encoding latin-1" in dipriv_command("inspect", "t.csv", "--skip", "1", folder=tmp_path, code=1).stderr
+    seen = dipriv_command("inspect", "t.csv", *said, "-o", "s.toml", folder=tmp_path).stdout
+    assert "decimal comma" in seen
+    assert "day first" in seen
+    assert 'The file: separator ;, quote ", encoding latin-1.' in seen
+    assert "[file]" in (tmp_path / "s.toml").read_text()
+    dipriv_command("plan", "t.csv", *said, folder=tmp_path)
+    dipriv_command("privatize", "t.csv", "-o", "out.csv", "-e", "1", *said, folder=tmp_path)
+    lines = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "alter;wert;tag;ort"
+    assert "," in lines[1].split(";")[1]
+    dipriv_command("privatize", "t.csv", "-o", "by.csv", "-e", "1", "--schema", "s.toml", folder=tmp_path)
+    dipriv_command("compare", "t.csv", "out.csv", *said, folder=tmp_path)
+    dipriv_command("audit", "t.csv", "-e", "1", "--schema", "s.toml", "--draws", 20_000, folder=tmp_path)
+    error = dipriv_command("privatize", "t.csv", "-o", "x.xlsx", "-e", "1", "--dates", "d/m", folder=tmp_path, code=1)
+    assert "dmy" in error.stderr
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return write(tmp_path / "people.csv")
@@ -86,6 +115,7 @@ def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
     assert told["guarantee"]["epsilon"] == 1.0
     assert told["rows"]["read"] == 2000
     assert told["ledger"] == {
+        "dataset": "people",
         "release": 1,
         "releases": 1,
         "spent": 1.0,
@@ -96,6 +126,15 @@ def test_the_result_as_json(table: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_too_few_rows_are_warned_of_once_on_standard_error(tmp_path: Path) -> None:
+    few, many = write(tmp_path / "few.csv", 60), write(tmp_path / "many.csv", 20_000, seed=2)
+    done = dipriv_command("privatize", few, "-o", "a.csv", "-e", 1, "--drop", "id", "-q", folder=tmp_path)
+    assert done.stderr.count("Warning: 60 rows at ε = 1 are too few") == 1
+    assert not done.stdout
+    done = dipriv_command("privatize", many, "-o", "b.csv", "-e", 4, "--drop", "id", folder=tmp_path)
+    assert "too few" not in done.stderr + done.stdout
+
+
 def test_pipes(table: Path, tmp_path: Path) -> None:
     done = dipriv_command(
         *("privatize", "-", "-o", "-", "--format", "csv", *ASKED, "--no-ledger", "--seed", "3"),
@@ -104,6 +143,10 @@ def test_pipes(table: Path, tmp_path: Path) -> None:
         input=table.read_bytes(),
     )
     (tmp_path / "piped.csv").write_bytes(done.stdout)
+    same = dipriv_command(
+        *("privatize", table, "-o", "-", *ASKED, "--no-ledger", "--seed", "3"), folder=tmp_path, text=False
+    )
+    assert same.stdout == done.stdout  # in the format of the input
     dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--no-ledger", "--seed", "3", "-q", folder=tmp_path)
     assert (tmp_path / "piped.csv").read_bytes() == (tmp_path / "out.csv").read_bytes()
     assert "NOT PRIVATE: SEEDED" in done.stderr.decode()
@@ -113,7 +156,7 @@ def test_pipes(table: Path, tmp_path: Path) -> None:
 def test_a_schema_goes_from_inspect_to_privatize(table: Path, tmp_path: Path) -> None:
     shown = dipriv_command("inspect", table, "-o", "schema.toml", folder=tmp_path)
     assert "identifier" in shown.stdout
-    assert set(dipriv.Schema.load(tmp_path / "schema.toml")) == {"age", "income", "sex"}
+    assert set(dipriv.Schema.load(tmp_path / "schema.toml")) == {"age", "sex"}  # a real is a comment
     dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--schema", "schema.toml", folder=tmp_path)
     note = json.loads((tmp_path / "out.csv.dipriv.json").read_text(encoding="utf-8"))
     assert note["columns"]["sex"] == "categorical (declared)"
@@ -125,13 +168,16 @@ def test_a_release_is_compared(table: Path, tmp_path: Path) -> None:
     asked = dipriv_command("compare", table, "out.csv", "-o", "report.html", "--target", "income", folder=tmp_path)
     assert "columns: " in asked.stdout or "columns are good" in asked.stdout
     assert "Regression of income: " in asked.stdout
+    own, shown = (asked.stdout.index(text) for text in ("As the release says of itself", "As the private table shows"))
+    assert own < asked.stdout.index("Verdict: ") < shown
     for name in ("own.html", "report.html"):
         page = (tmp_path / name).read_text(encoding="utf-8")
         assert ("Regression of income" in page) == (name == "report.html")
         assert "do not publish" in page
         assert "ε = 1 differential privacy" in page
     (tmp_path / "out.csv.dipriv.json").write_text("[" * 100_000)  # a note that somebody else wrote
-    dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path)
+    again = dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path)
+    assert "Verdict: " not in again.stdout
     assert "ε = 1 differential privacy" not in (tmp_path / "again.html").read_text(encoding="utf-8")
 
 
@@ -238,11 +284,13 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
     "no format": (("privatize", "people.csv", "-o", "o", *ASKED), 1, "--format"),
     "no folder": (("privatize", "people.csv", "-o", "no/o.csv", *ASKED), 1, "does not exist"),
     "exists": (("privatize", "people.csv", "-o", "ragged.csv", *ASKED), 1, "--force"),
-    "ragged": (("privatize", "ragged.csv", "-o", "o.csv", *ASKED), 1, "row 3 has 3 columns"),
+    "undecided": (("privatize", "odd.csv", "-o", "o.csv", "-e", "1"), 1, "--type x=number, or declare"),
+    "in Latin-1": (("inspect", "latin.csv"), 1, "--encoding latin-1"),
+    "ragged": (("privatize", "ragged.csv", "-o", "o.csv", *ASKED), 1, "line 3 has 3 cells"),
     "truncated": (("privatize", "cut.parquet", "-o", "o.csv", *ASKED), 1, "not a whole Parquet file"),
     "unreachable": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--ledger", NOBODY), 1, "127.0.0.1"),
     "not a ledger": (("ledger", "--ledger", "people.csv"), 1, "people.csv"),
-    "no names": (("privatize", "bare.csv", "-o", "o.csv", "-e", "1", "--reference", "holdout"), 1, "names of columns"),
+    "no names": (("privatize", "bare.csv", "-o", "o.csv", "-e", "1", "--reference", "holdout"), 1, "as its name"),
     "idle option": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--rows-per-unit", "3"), 1, "without a unit"),
     "unknown unit": (("privatize", "people.csv", "-o", "o.csv", *ASKED, "--unit", "who"), 1, "'who'"),
     "unknown command": (("publish",), 2, "No such command"),
@@ -257,19 +305,22 @@ BAD: dict[str, tuple[tuple[object, ...], int, str]] = {
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=() if case in ("bad epsilon", "ragged", "no epsilon") else pytest.mark.slow)
+        pytest.param(case, marks=() if case in ("ragged", "no epsilon", "undecided") else pytest.mark.slow)
         for case in BAD
     ],
 )
 def test_bad_input_is_told_and_loses_nothing(case: str, table: Path, tmp_path: Path) -> None:
     (tmp_path / "ragged.csv").write_text(f"a,b\n1,2\n1,{MARKER},3\n", encoding="utf-8")
     (tmp_path / "bare.csv").write_text("79,48.81,m\n12,3.5,f\n", encoding="utf-8")
+    (tmp_path / "odd.csv").write_text("x,y\n" + "1,1\nno,2\n2,1\n" * 30, encoding="utf-8")
+    (tmp_path / "latin.csv").write_bytes("x,y\n1,K\xf6ln\n".encode("latin-1"))
     pq.write_table(pa.table({"a": np.arange(9000)}), tmp_path / "cut.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "cut.parquet").read_bytes()[:4000])
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     arguments, code, told = BAD[case]
     done = dipriv_command(*arguments, folder=tmp_path, code=code)
     assert told in done.stderr
+    assert not re.search(r"\w=[\[{.']|[A-Z]\w+\(", done.stderr)  # remedies have options, not arguments
     assert MARKER not in done.stderr + done.stdout
     assert "secret" not in done.stderr
     after = {file.name: file.read_bytes() for file in tmp_path.iterdir() if not file.name.startswith("default.db")}
@@ -279,6 +330,7 @@ def test_bad_input_is_told_and_loses_nothing(case: str, table: Path, tmp_path: P
             assert sum(found.spent for found in ledger.datasets()) == 0
 
 
+@pytest.mark.slow
 def test_a_debugger_gets_the_traceback(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dipriv", "--debug", "privatize", "none.csv", "-o", "o.csv", "-e", "1"],

@@ -64,6 +64,9 @@ def test_a_public_table_protects_every_row() -> None:
     assert len(release.data) == len(FRAME)
     assert release.secrets.split is None
     assert release.guarantee.assumes(AssumptionKind.TABLE_PUBLIC)
+    assert not release.guarantee.assumes(AssumptionKind.CATEGORIES_PUBLIC)  # they are those of the public table, sorted
+    ordered = FRAME.assign(b=FRAME["b"].cat.as_ordered())
+    release = dipriv.privatize(ordered, 1.0, public=ordered, reference=Empirical(), keep=["who"])
     assert release.guarantee.assumes(AssumptionKind.CATEGORIES_PUBLIC)
 
 
@@ -205,6 +208,8 @@ def test_words_and_reprs_show_no_cell() -> None:
 
 WORDED: dict[AssumptionKind, str] = {
     AssumptionKind.LABELS_PUBLIC: "the set of labels occurring in 'a', 'b' is treated as public",
+    AssumptionKind.RULES_PUBLIC: "the rules that the schema states about 'a', 'b' are public",
+    AssumptionKind.DRAFT_PUBLIC: "resolutions of 'a', 'b', in a schema drafted from the private rows",
     AssumptionKind.DISTRIBUTION_DATA_INDEPENDENT: "stated without looking at these rows",
     AssumptionKind.TABLE_PUBLIC: "the table passed as `public` is public and was not derived from these rows",
     AssumptionKind.REFERENCE_ROWS_FIXED: "any further release holds out the same rows",
@@ -213,11 +218,14 @@ WORDED: dict[AssumptionKind, str] = {
     AssumptionKind.SHAPE_PUBLIC: "the number and order of the rows",
     AssumptionKind.SCHEMA_PUBLIC: "what the schema declares is public, for 'a', 'b'",
     AssumptionKind.CATEGORIES_PUBLIC: "the categories listed in the types of columns are public",
+    AssumptionKind.CODES_PUBLIC: "which code a label of 'a', 'b' has is public",
     AssumptionKind.SPLIT_COLUMN_PUBLIC: "which decides which rows are held out, is public",
     AssumptionKind.UNIT_SIZES_PUBLIC: "it is public which rows have the same value of 'a', 'b'",
+    AssumptionKind.UNIT_RENUMBERED: "'a', 'b' has new keys, 1, 2, 3, ... in the order of the rows",
+    AssumptionKind.UNIT_CONSTANTS: "a person's rows have the same released values of 'a', 'b'",
     AssumptionKind.GROUP_COLUMN_PUBLIC: "which decides whose reference a row uses, is public",
     AssumptionKind.ONE_ROW_PER_PERSON: "each person has one row",
-    AssumptionKind.FILE_TYPES_PUBLIC: "settled from all rows so that no single row changes them",
+    AssumptionKind.FILE_TYPES_PUBLIC: "settled from all rows so that no single row changes it",
     AssumptionKind.TRANSFORMED_ONCE: "each further time adds ε = 0.25",
     AssumptionKind.RECORD_NOT_LEARNED_FROM: "or their ε and δ are added",
     AssumptionKind.RECORD_RELEASED_ONCE: "each further release of it adds its ε",

@@ -103,7 +103,7 @@ def register(url: str) -> list[object]:
     from dipriv.release.accounting import LedgerSession
 
     def enter(ledger: Ledger, word: bytes, suggestion: str, share: float) -> LedgerSession:
-        known = ledger.preview(name=None, table=content(word), suggestion=suggestion)
+        known = ledger.preview(names=(), table=content(word), suggestion=suggestion)
         session = LedgerSession(ledger, known, ReleaseRequest(known.name, content(word)))
         session.split(None, None, default=share)
         ledger.reserve(session.request, EPSILON, PROMISE)
@@ -138,7 +138,7 @@ def enter_after_one_look(url: str) -> list[object]:
     from dipriv.release.accounting import LedgerSession
 
     with Ledger.open(url) as ledger:
-        known = ledger.preview(name="people", table=content(b"same"), suggestion=None)
+        known = ledger.preview(names=("people",), table=content(b"same"), suggestion=None)
 
         def task(_: int) -> object:
             session = LedgerSession(ledger, known, ReleaseRequest("people", content(b"same")))

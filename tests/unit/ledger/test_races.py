@@ -176,7 +176,7 @@ def test_opening_a_ledger_again_keeps_the_locks_of_this_process(tmp_path: Path) 
 
 
 def look(ledger: Ledger, name: str) -> DatasetState:
-    return ledger.preview(name=None, table=held_out(name).table, suggestion=None)
+    return ledger.preview(names=(), table=held_out(name).table, suggestion=None)
 
 
 def test_killed_between_enter_and_commit_it_stays_entered(url: str) -> None:

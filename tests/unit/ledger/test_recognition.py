@@ -65,7 +65,7 @@ def ledger(url: str) -> Any:
 
 
 def look(ledger: Ledger, table: TableFingerprint, name: str | None = None, **options: Any) -> DatasetState:
-    return ledger.preview(name=name, table=table, suggestion="file", **options)
+    return ledger.preview(names=() if name is None else (name,), table=table, suggestion="file", **options)
 
 
 def changed(word: str, **facts: Any) -> TableFingerprint:
@@ -121,7 +121,7 @@ RESEMBLING = {
 @pytest.mark.parametrize(("table", "how"), RESEMBLING.values(), ids=RESEMBLING.keys())
 def test_a_table_that_resembles_a_data_set_is_asked_about(table: TableFingerprint, how: str, ledger: Ledger) -> None:
     for name in (None, "again"):
-        words = how, "--dataset people (dataset='people')", "--new-dataset NAME"
+        words = how, "--dataset people", "dataset='people'", "--new-dataset NAME", "new_dataset=..."
         refused(BudgetError, *words, call=partial(look, ledger, table, name))
     again = ReleaseRequest("again", table)
     refused(BudgetError, how, call=lambda: ledger.reserve(again, 0.1, PROMISE))  # nor in the last moment
@@ -168,9 +168,10 @@ def test_the_keeper_may_affirm_that_it_describes_other_people(table: TableFinger
     again = replace(table, order=digest(b"sorted"))
     assert look(ledger, again, "again").name == "again"  # this table was affirmed, in any order
     grown = replace(table, content=digest(b"grown"), order=digest(b"grown"))
-    for name in ("third", None):  # another one was not
+    for name in ("third", "again", None):  # another one was not
         refused(BudgetError, "data set ", call=partial(look, ledger, grown, name))
-    assert look(ledger, grown, "again").also == ("people",)  # it is counted in both
+    both = ledger.preview(names=("again", "people"), table=grown, suggestion=None)
+    assert (both.name, both.also) == ("again", ("people",))  # it is counted in both
     assert look(ledger, grown, "again", is_new=True).name == "again"
     assert {found.name: found.releases for found in ledger.datasets()} == {"again": 1, "people": 1}
 
@@ -206,7 +207,7 @@ def test_tables_of_older_versions_are_asked_about_by_their_number_of_rows(ledger
     words = "as many rows as data set 'visits'", "older version", "--dataset visits"
     for name in (None, "again"):
         refused(BudgetError, *words, call=partial(look, ledger, OTHERS, name))
-    by_file = partial(ledger.preview, name=None, table=content(b"x"), suggestion="visits")
+    by_file = partial(ledger.preview, names=(), table=content(b"x"), suggestion="visits")
     refused(BudgetError, "'visits' is known", call=by_file)
     assert look(ledger, replace(OTHERS, rows=ROWS + 1)).name == "file"
     ledger.reserve(ReleaseRequest("visits", OTHERS), 0.1, PROMISE)
@@ -234,6 +235,8 @@ def test_a_ledger_of_version_3_keeps_what_it_knows(ledger: Ledger, url: str) -> 
     statements = [
         "DROP TABLE dipriv_samples",
         "ALTER TABLE dipriv_contents DROP COLUMN repeats",
+        "ALTER TABLE dipriv_contents DROP COLUMN is_own",
+        "ALTER TABLE dipriv_releases DROP COLUMN is_own",
         "ALTER TABLE dipriv_columns DROP COLUMN label",
         "ALTER TABLE dipriv_distinct DROP COLUMN content",
         "UPDATE dipriv_ledger SET version = 3",

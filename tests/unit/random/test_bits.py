@@ -57,6 +57,7 @@ def test_lanes_columns_uses_and_attempts_never_share_bits() -> None:
     assert np.array_equal(lanes[0], Draws(stream, 0, 50).blocks())
 
 
+@pytest.mark.slow
 def test_long_lanes_are_seamless() -> None:
     """More blocks than the cipher is handed at once."""
     many = source(4).blocks(1, 0, 600_000)

@@ -248,7 +248,7 @@ def test_a_target_is_a_column() -> None:
     refused(InputError, "expected target as text, got int", call=lambda: Private(target=3))  # type: ignore[arg-type]
     refused(
         InputError,
-        "target: 'no such'",
+        "target names 'no such', which is not a column of the table",
         call=lambda: privatize(FRAME, reference=Private(target="no such")),
     )
 

@@ -17,7 +17,7 @@ import dipriv
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
 from dipriv.kernels import Optimal, OptimalJoint
-from dipriv.kernels._joint.kernel import JointKernel
+from dipriv.kernels._cap.kernel import CapKernel
 from dipriv.mechanism import Chain, compose, decode
 from dipriv.references import Grouped, Known, Mixture
 from dipriv.references._models.distributions import LevelsDistribution
@@ -247,7 +247,7 @@ def test_a_reference_of_many_columns_keeps_what_is_expected(reference: str, kern
     told = expected_fidelity(fitted)
     assert list(told) == list(FRAME.columns)
     if kernel == "optimal" and reference == "private":
-        assert isinstance(fitted.kernel, JointKernel)
+        assert isinstance(fitted.kernel, CapKernel)
         assert min(told.values()) > 0.02
     if reference == "holdout":
         assert max(told.items(), key=lambda item: item[1])[0] == "real"

@@ -13,7 +13,8 @@ from scipy.stats import binom
 
 import dipriv
 from dipriv.release.intervals import Replicates, intervals_of
-from dipriv.statistics import Difference, GroupMean, LinearRegression, Mean, Quantile, Share, Slope
+from dipriv.release.unseen import _with_longer_tails, unseen
+from dipriv.statistics import Cells, Difference, GroupMean, LinearRegression, Mean, Quantile, Share, Slope
 
 KINDS: dict[str, Any] = {
     "grade": dipriv.Discrete(levels=(1, 2, 3, 4, 5)),
@@ -126,6 +127,29 @@ def test_an_open_end_widens_the_interval_of_a_mean_and_a_declared_one_does_not()
     unbounded = dipriv.privatize(frame, 1.0, schema=schema, seed=6)
     widths = [(one.high - one.low) for one in (r.interval(Mean("pay"), replicates=12) for r in (bounded, unbounded))]
     assert widths[0] < widths[1]
+
+
+def test_rows_that_noise_hides_in_a_tail_may_be_in_any_group_of_another_column() -> None:
+    """20 of 3,000 rows beyond the end that noise leaves have grade 5: the slope of the release does not show them."""
+    rng = np.random.default_rng(8)
+    short = pd.DataFrame({"pay": rng.uniform(1.0, 8.0, 3000).round(1), "grade": rng.integers(1, 6, 3000)})
+    frame = short.copy()
+    frame.loc[frame.index[frame["grade"] == 5][:20], "pay"] = 14.0
+    release = dipriv.privatize(frame, 0.7, schema={"grade": KINDS["grade"]}, pairs=[("pay", "grade")], seed=8)
+    assert release._model is not None
+    assert release.data["pay"].max() < 14
+    slope, cells = Slope("pay", "grade"), Cells.of(release.data, ["pay", "grade"])
+    (down,), (up,) = unseen(slope, cells, release.data, release._model)
+    lacking = slope.of(frame) - slope.of(short)
+    assert down < 0 < lacking < up
+    same_rows = max(slope.values(one.table)[0] for one in _with_longer_tails("pay", (), cells, release._model))
+    assert same_rows - slope.of(release.data) < lacking  # the control: a longer tail in the same rows is not enough
+    bounded = dipriv.privatize(
+        frame, 0.7, schema={"grade": KINDS["grade"], "pay": dipriv.Continuous(1, 8)}, pairs=[("pay", "grade")], seed=8
+    )
+    assert bounded._model is not None
+    narrow = unseen(slope, Cells.of(bounded.data, ["pay", "grade"]), bounded.data, bounded._model)
+    assert narrow[1][0] - narrow[0][0] < 0.5 * (up - down)  # a declared bound hides nothing beyond it
 
 
 def test_references_that_are_not_private_and_persons_are_refused() -> None:

@@ -342,7 +342,7 @@ def test_declared_refuses_all_columns_at_once() -> None:
         lambda: planned(people(), Private(labels="declared")),
         lambda: dipriv.privatize(people(), 1.0, labels="declared"),
     ):
-        refused(SchemaError, "'city', 'size'", "labels='declared'", call=call)
+        refused(SchemaError, "'city', 'size'", "with declared labels", call=call)
     declared = Schema({name: Categorical(tuple(TEXTS)) for name in ("city", "size")})
     assert planned(people(), Private(labels="declared"), declared).labels_found == ()
 

@@ -85,6 +85,7 @@ def test_columns_that_are_functions_of_each_other_are_released(epsilon: float) -
     check(pa.table({"base": base, **functions}), epsilon)
 
 
+@pytest.mark.slow
 def test_many_columns_of_few_rows_are_released() -> None:
     names = list(COLUMNS)
     check(pa.table({f"{number}": column(names[number % len(names)], 50) for number in range(100)}), 1.0)

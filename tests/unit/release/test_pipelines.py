@@ -48,7 +48,7 @@ def test_a_search_without_a_ledger_says_that_nothing_counts() -> None:
         cross_val_score(make_pipeline(DIP(1.0), DummyClassifier()), X, Y, cv=FOLDS)
 
 
-@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("is_open", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_search_with_a_ledger_counts_every_fit(tmp_path: Path, is_open: bool) -> None:
     """Each candidate is fitted on each fold and the best one on all rows; rows of the other fold are released, too."""
     place = tmp_path / "ledger.db"

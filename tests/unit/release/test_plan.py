@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import dipriv
 from dipriv._base.arrays import FloatArray
 from dipriv._base.html import text
+from dipriv.cli import app
 from dipriv.errors import InputError, SchemaError
 from dipriv.release import forecast as module
 from dipriv.release.options import ReleaseOptions
+from dipriv.report.page import render
 from dipriv.schema import Kind
 from dipriv.sources import open_source
 from dipriv.sources.protocol import Scan
@@ -65,11 +65,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_tables_with_equal_facts_have_equal_plans_to_the_last_digit(options: dict[str, Any]) -> None:
-    first, second = (dipriv.plan(table(seed), **options) for seed in (0, 1))
+    first, second = (dipriv.plan(table(seed), (0.5, 4.0), **options) for seed in (0, 1))
     assert json.dumps(first.to_dict()) == json.dumps(second.to_dict())
     assert first == second
     assert str(first) == str(second)
-    more = dipriv.plan(table(0, rows=N + 1), **options)
+    more = dipriv.plan(table(0, rows=N + 1), (0.5, 4.0), **options)
     assert more.to_dict() != first.to_dict()  # control: the number of rows is a public fact, and matters
 
 
@@ -91,14 +91,9 @@ def test_the_command_gives_equal_plans_for_files_with_equal_facts(ending: str, t
             frame.to_csv(file, index=False)
         else:
             frame.to_parquet(file)
-        ran = subprocess.run(
-            [sys.executable, "-m", "dipriv", "plan", str(file), "-e", "1", "-e", "4", "--drop", "person", "--json"],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=True,
-            env=os.environ | {"DIPRIV_LEDGER": str(ledger), "PYTHONUTF8": "1"},
-        )
+        asked = ["plan", str(file), "-e", "1", "-e", "4", "--drop", "person", "--json"]
+        ran = CliRunner().invoke(app, asked, env={"DIPRIV_LEDGER": str(ledger)}, catch_exceptions=False)
+        assert ran.exit_code == 0
         printed.append(ran.stdout)
     assert printed[0] == printed[1] != printed[2]  # the third has another number of rows
     assert [one["epsilon"] for one in json.loads(printed[0])["epsilons"]] == [1.0, 4.0]
@@ -149,7 +144,7 @@ def test_nothing_is_asked_of_rows_but_their_number_and_types() -> None:
         ({"reference": "holdout"}, "private reference"),
         ({"ledger": "ledger.db"}, "no effect"),
         ({"seed": 1}, "no effect"),
-        ({"target": "nobody"}, "no such column"),
+        ({"target": "nobody"}, "target names .nobody., which is not a column"),
         ({"epsilon": []}, "no epsilon"),
         ({"epsilon": [1.0, -1.0]}, "epsilon"),
     ],
@@ -185,6 +180,7 @@ def _shares(count: int) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
+@pytest.mark.slow
 def test_errors_are_about_right_for_shares_that_are_given() -> None:
     """Three declared columns, 60 releases: the mean total variation has a standard error below 8%."""
     rng = np.random.default_rng(3)
@@ -240,6 +236,31 @@ def test_the_recommendation_names_the_smallest_epsilon_that_is_enough() -> None:
     few = dipriv.plan(frame.head(60), schema=SCHEMA)
     assert few.recommended is None
     assert "No ε up to 8 is enough" in few.recommendation
+
+
+@pytest.mark.parametrize(
+    "options", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in ({"target": "works"}, {"labels": "public"}))]
+)
+def test_a_release_says_what_more_epsilon_would_give(options: dict[str, Any]) -> None:
+    """From its public facts alone: what dipriv.plan says of the same table."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, 1000), "town": rng.choice(["a", "b", "c"], 1000)})
+    frame["works"] = rng.random(1000) < 0.5
+    release = dipriv.privatize(frame, 1.0, **options)
+    delta = release.guarantee.delta
+    same, fewer = (replace(dipriv.plan(of, [1, 2, 4, 8], **options), delta=delta) for of in (frame, frame.head(900)))
+    assert release.forecast == same != fewer
+    assert "What more ε would give" in render(release.report(original=frame))
+    assert dipriv.privatize(frame, 1.0, reference="holdout").forecast is None
+
+
+def test_columns_may_be_good_where_pairs_are_not() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({f"x{place}": rng.integers(0, 2, 6000) for place in range(9)})
+    said = dipriv.plan(frame, [0.1, 2.0]).recommendation
+    assert "For single columns ε = 2 is enough" in said
+    assert "For pairs of columns no ε up to 2 is enough" in said
+    assert "No ε up to 0.1 is enough" in dipriv.plan(frame, 0.1).recommendation  # control
 
 
 def test_html_is_escaped_and_has_a_picture() -> None:

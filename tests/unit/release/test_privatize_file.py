@@ -299,8 +299,9 @@ def test_a_failure_while_writing_stays_spent(tmp_path: Path, monkeypatch: pytest
         error = refused(
             StorageError, "No space left", call=partial(run, tmp_path, people(), ledger=ledger, dataset="in")
         )
-        (note,) = error.__notes__
-        assert "ε = 1 is spent in the ledger" in note
+        spent, written = error.__notes__
+        assert "ε = 1 is spent in the ledger" in spent
+        assert written == "out.parquet is not written."
         assert ledger.dataset("in").spent == 1
         assert [record.state for record in ledger.records("in")] == ["failed"]
     assert sorted(found.name for found in tmp_path.iterdir() if "out" in found.name) == []
@@ -326,10 +327,11 @@ def test_rows_of_a_person_share_epsilon(tmp_path: Path) -> None:
     table = people()
     done = run(tmp_path, table, unit="person", rows_per_unit=2, drop=())
     released = pq.read_table(tmp_path / "out.parquet")
-    assert released.column_names == ["row", "age", "income", "sex"]
+    assert released.column_names == ["row", "person", "age", "income", "sex"]
     persons = pd.Series(table["person"].to_numpy(), index=table["row"].to_numpy())
     there = persons[released["row"].to_numpy()]
     assert there.value_counts().max() == 2
+    assert released["person"].to_pylist() == (pd.factorize(there)[0] + 1).tolist()
     held = set(persons) - set(there)
     assert not held & set(there)
     share = len(held) / persons.nunique()
@@ -370,7 +372,7 @@ def test_bad_requests(tmp_path: Path) -> None:
     refused(InputError, "rows_per_unit=0", call=lambda: run(tmp_path, table, unit="person", rows_per_unit=0, drop=()))
     refused(InputError, "'nobody'", "not a column", call=lambda: run(tmp_path, table, drop=("nobody",)))
     refused(InputError, "'nobody'", call=lambda: run(tmp_path, table, unit="nobody"))
-    refused(InputError, "in drop, but it is used", call=lambda: run(tmp_path, table, unit="person"))
+    refused(InputError, "in drop, but it is used", call=lambda: run(tmp_path, table, keep=("person",)))
     refused(ReferenceDataError, "hold-out has", call=lambda: run(tmp_path, table.slice(0, 1), "one.parquet"))
     texts = pa.table({"note": [f"met {i} people on the way home and told them {i * 7}" for i in range(400)]})
     refused(SchemaError, "'note'", call=lambda: run(tmp_path, texts, "texts.parquet", keep=(), drop=()))

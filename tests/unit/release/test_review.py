@@ -104,7 +104,7 @@ def test_the_schema_of_a_private_release_lists_its_levels() -> None:
 def test_options_without_effect_are_refused() -> None:
     for options in (
         {"reference": Grouped(by="b"), "holdout": 0.5},
-        {"columns": ["a", "b"], "unit": "b"},
+        {"columns": ["a", "b"], "reference": "holdout", "split": dipriv.Split.new(by="b")},
         {"reference_share": 0.0},
         {"public": FRAME, "reference_share": 0.0},
     ):

@@ -8,6 +8,7 @@ import pickle
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,18 @@ def contains(data: bytes, secret: bytes) -> bool:
     return secret in data or secret.hex().encode() in data
 
 
+@cache
+def released(asked: str, library: str) -> Release[Any]:
+    return dipriv.privatize(FRAMES[library](TABLE), 1.0, keep=["tag"], seed=SEED, **OPTIONS[asked])
+
+
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 @pytest.mark.parametrize("library", FRAMES)
 @pytest.mark.parametrize("asked", OPTIONS)
 def test_what_is_stored_of_a_release_has_no_row_that_was_not_released(
     asked: str, library: str, way: Callable[[Any], bytes]
 ) -> None:
-    release = dipriv.privatize(FRAMES[library](TABLE), 1.0, keep=["tag"], seed=SEED, **OPTIONS[asked])
+    release = released(asked, library)
     stored = way(release)
     out = set(release.secrets.row_positions.tolist())
     rest = [row for row in range(N) if row not in out]
@@ -107,7 +113,7 @@ def test_what_is_stored_of_a_release_has_no_row_that_was_not_released(
 @pytest.mark.parametrize("asked", OPTIONS)
 def test_secrets_are_stored_when_asked(asked: str) -> None:
     """The control of the test above: the same search finds them."""
-    release = dipriv.privatize(TABLE, 1.0, keep=["tag"], seed=SEED, **OPTIONS[asked])
+    release = released(asked, "pyarrow")
     stored = pickle.dumps(release.secrets.picklable())
     rest = set(range(N)) - set(release.secrets.row_positions.tolist())
     found = {row for row in range(N) if any(form in stored for form in forms(VALUES[row]))}

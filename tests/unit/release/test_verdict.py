@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +14,12 @@ import pytest
 
 import dipriv
 from dipriv.guarantee.sidecar import Sidecar, read_sidecar
+from dipriv.references._learning.measurements import LATTICE
 from dipriv.release.evidence import evidence_of
+from dipriv.release.options import ReleaseOptions
+from dipriv.release.plan import prepare
 from dipriv.release.result import Release
+from dipriv.sources import open_source
 from dipriv.utility.expected_error import MEAN_SIZE
 from dipriv.utility.judging import judge
 from dipriv.utility.total_variation import number_variation
@@ -48,6 +54,15 @@ def test_it_is_a_function_of_measurements_guarantee_and_fidelity() -> None:
     assert not other.data.equals(release.data)
     assert other.verdict == release.verdict
     assert dipriv.privatize(frame, 2.0, seed=4).verdict != release.verdict  # the control: other noise
+
+
+@pytest.mark.parametrize("options", [{"target": "yes"}, {"pairs": [("kind", "age")]}, {}])
+def test_a_target_or_pairs_are_advised_only_to_those_who_named_none(options: dict[str, Any]) -> None:
+    frame = table().assign(**{f"x{place}": np.arange(4000) % 7 for place in range(6)})
+    verdict = dipriv.privatize(frame, 0.5, seed=3, **options).verdict
+    assert verdict is not None
+    assert len(verdict.pairs) < (verdict.all_pairs or 0)
+    assert ("Name a target" in str(verdict)) == (not options)
 
 
 def test_it_is_shown_and_kept(tmp_path: Path) -> None:
@@ -93,6 +108,47 @@ def test_tables_that_are_too_small_are_warned_of(rows: int) -> None:
     assert "Warning" in str(verdict)
 
 
+BOUNDS = {"age": dipriv.Discrete(tuple(range(120))), "pay": dipriv.Continuous(0, 1e6)}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("rows", [100, 1500, 20_000])
+@pytest.mark.parametrize("schema", [None, BOUNDS])
+def test_noise_is_known_before_anything_is_spent(rows: int, epsilon: float, schema: Any) -> None:
+    """So the warning comes before, and if and only if the verdict says the same."""
+    frame = table(rows)
+    plan = prepare(open_source(frame), ReleaseOptions(epsilon, schema=schema))
+    foreseen = plan.fit_plan.count_noises(rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        release = dipriv.privatize(frame, epsilon, schema=schema)
+    measured = release.secrets.mechanism.measurements
+    assert measured is not None
+    step = 2.0**-LATTICE  # the scale of noise is rounded up to a multiple of it
+    assert np.multiply(foreseen, rows) == pytest.approx([one.deviation for one in measured.columns], abs=2 * step)
+    warned = [str(one.message) for one in caught if one.category is dipriv.UtilityWarning]
+    assert release.verdict is not None
+    assert len(warned) == (release.verdict.too_small is not None)
+    assert all(one in str(release) for one in warned)
+
+
+def test_a_warning_that_is_an_error_spends_nothing(tmp_path: Path) -> None:
+    ledger = dipriv.Ledger.create(tmp_path / "ledger.db")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dipriv.UtilityWarning)
+        with pytest.raises(dipriv.UtilityWarning, match="50 rows at ε = 1 are too few for 4 columns"):
+            dipriv.privatize(table(50), 1.0, ledger=ledger, dataset="few")
+    assert not [one for one in ledger.datasets() if one.spent]
+    dipriv.privatize(table(50), 1.0, ledger=ledger, dataset="few")  # the control
+    assert [one.spent for one in ledger.datasets()] == [1.0]
+
+
+def test_a_transformer_warns_at_its_fit() -> None:
+    with pytest.warns(dipriv.UtilityWarning, match="too few") as caught:
+        dipriv.DIP(1.0).fit(table(50))
+    assert Path(caught[0].filename).name == Path(__file__).name
+
+
 def test_a_clear_table_is_good() -> None:
     verdict = dipriv.privatize(table(50_000), 4.0, seed=0).verdict
     assert verdict is not None
@@ -112,7 +168,11 @@ def test_vanished_labels_are_named() -> None:
     assert code.reasons[0].kind in (ReasonKind.CONSTANT, ReasonKind.LABELS)
     alone = dipriv.privatize(frame[["surname"]], 1.0).verdict
     assert alone is not None
-    assert alone.columns[0].reasons[0].kind is ReasonKind.ONLY_OTHER
+    assert alone.lost == ("surname",)
+    assert alone.columns[0].reasons[0].kind in (
+        ReasonKind.ONLY_OTHER,
+        ReasonKind.MERGED,
+    )  # one may be left
 
 
 def test_a_declared_label_that_is_called_other_is_not_taken_for_merged() -> None:

@@ -17,8 +17,10 @@ import dipriv
 from dipriv.auditing.intervals import Estimate, Rate
 from dipriv.auditing.results import AttackResult, Audit, Bound
 from dipriv.report import compare, write_report
+from dipriv.utility.plan_html import page as plan_page
 from tests.unit.report.test_report import COLUMN, LABEL, survey
 
+pytestmark = pytest.mark.slow
 PHONE, DESKTOP = 390, 1200
 OWN_HOSTS = ("google.com", "googleapis.com", "gvt1.com")
 """Where Chromium asks for its own sake, whatever it shows."""
@@ -176,6 +178,23 @@ def test_control_a_page_that_loads_or_complains_is_noticed(chromium: str, report
     assert forbidden.console
     loud.write_text(loads.replace(policy, ""), encoding="utf-8")
     assert visit(chromium, loud, tmp_path).hosts == {"dipriv.invalid"}
+
+
+def test_pages_of_sheets_and_plans_are_no_wider_than_a_phone(chromium: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(34)
+    table = survey(35, 800)[[COLUMN, "town"]].assign(**{"a_long_name_without_a_space" * 3: rng.integers(0, 3, 800)})
+    dipriv.privatize(table, 1.0, seed=36).write(tmp_path / "out.csv")
+    sheet, plan, wide = tmp_path / "out.csv.sheet.html", tmp_path / "plan.html", tmp_path / "wide.html"
+    plan.write_text(plan_page(dipriv.plan(table)), encoding="utf-8")
+    text = sheet.read_text(encoding="utf-8")
+    wide.write_text(text.replace("<body>", '<body><div style="width:500px">.</div>'), encoding="utf-8")  # control
+    frames = "".join(_FRAME.format(source=page.as_uri(), width=PHONE) for page in (sheet, plan, wide))
+    window = tmp_path / "window.html"
+    window.write_text(_MEASURE.format(frames=frames).replace('"header"', '"h1"'), encoding="utf-8")
+    found = visit(chromium, window, tmp_path)
+    assert not found.console
+    assert found.dom.count(f'title="{PHONE}: ') == 2
+    assert found.dom.count("<iframe") == 3
 
 
 def test_the_page_is_no_wider_than_its_window(chromium: str, report: Path, tmp_path: Path) -> None:

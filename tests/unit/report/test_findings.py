@@ -153,6 +153,7 @@ def test_differences_have_the_same_colours_in_every_report() -> None:
     assert charts.SPAN == 0.5
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_quick_and_small() -> None:
     """Beyond the worst columns there is one line for each, and neither charts nor a place on the maps."""
     rng = np.random.default_rng(9)
@@ -223,6 +224,7 @@ def test_a_release_brings_what_is_known_about_it(released: tuple[pd.DataFrame, d
         guarantee=release.guarantee,
         fidelity=release.fidelity,
         verdict=release.verdict,
+        forecast=release.forecast,
         target="age",
     )
     assert found == by_hand

@@ -486,6 +486,7 @@ def test_every_chart_has_a_description(page: str) -> None:
     assert page.count("<figure>") == page.count("<figcaption>") == page.count("<svg")
 
 
+@pytest.mark.slow
 def test_no_cell_that_occurs_once_is_on_the_page() -> None:
     rng = np.random.default_rng(16)
     n = 400
@@ -580,6 +581,7 @@ def test_times_are_told_as_times(compared: Comparison, page: str) -> None:
 # --- large, bad and odd input ---
 
 
+@pytest.mark.slow
 def test_large_tables_are_sampled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dipriv.report.pairing.MAX_ROWS", 500)
     table = survey(17)[["age", "town"]]

@@ -492,10 +492,10 @@ def test_a_command_that_fails_leaves_nothing(
     assert "no file" in _run(tmp_path / "none*", "-o", out, "-e", 1, "--no-ledger", code=1)
     ledger = tmp_path.parent / f"{tmp_path.name}.db"
     Ledger.create(ledger).close()
-    assert "dataset=" in _run(pattern, "-o", out, "-e", 1, "--ledger", ledger, code=1)
+    assert "--dataset" in _run(pattern, "-o", out, "-e", 1, "--ledger", ledger, code=1)
     assert "contribution bounding" in _run(pattern, "-o", out, "-e", 1, "--unit", "key", "--no-ledger", code=1)
     asked = ("-o", out, "-e", 1, "--reference", "holdout", "--no-ledger")
-    assert "infinite" in _run(_one(tmp_path, x=[1.0, float("inf")] * 9), *asked, code=1)
+    assert "infinite" in _run(_one(tmp_path, x=[1.0, float("inf")] * 90), *asked, code=1)
     pq.write_table(TABLE.select(["key", "whole"]), files / "3.parquet")
     assert "missing in 3.parquet" in _run(pattern, "-o", out, "-e", 1, "--no-ledger", code=1)
     (files / "3.parquet").write_bytes(b"PAR1")

@@ -220,6 +220,7 @@ class Spring:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_room_for_rows")
 @pytest.mark.parametrize(
     "options", [{"delta": 0.0}, {"reference": Known({name: stats.norm() for name in "abc"})}], ids=["private", "law"]
 )
@@ -249,6 +250,7 @@ def test_a_data_set_is_not_read_ahead_of_the_release(tmp_path: Path) -> None:
     assert most < files // 4 * rows * 8
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 def test_a_hold_out_is_all_that_is_gathered() -> None:
     spring = Spring(60, BLOCK)
     release = dipriv.privatize(spring, 1.0, reference="holdout", holdout=0.05, kernel="laplace")
@@ -280,6 +282,7 @@ def one_older(table: pa.Table, _: int = 0) -> pa.Table:
     return table.set_column(1, "age", pa.array(ages))
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 def test_other_rows_never_meet_the_same_noise() -> None:
     """The first block of which a cell changed is refused before it is released; so are rows more or fewer."""
     law = {"age": stats.norm(50, 20), "pay": stats.norm(0, 1e5)}
@@ -306,6 +309,7 @@ def test_other_rows_never_meet_the_same_noise() -> None:
     assert seen_ids.data.to_table()["id"].to_pylist()[0] == 1
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 def test_rows_that_change_while_a_reference_is_learned_are_refused() -> None:
     refused(SourceChangedError, "changed", call=lambda: dipriv.privatize(changing(one_older, 4), 1.0))
     shuffled = pl.LazyFrame({"a": np.arange(2000.0)}).select(pl.col("a").shuffle())
@@ -327,6 +331,7 @@ def test_another_process_does_not_draw_new_noise() -> None:
 # ---- files ----
 
 
+@pytest.mark.usefixtures("no_room_for_rows")
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv"])
 def test_a_file_appears_whole_with_its_sidecar_or_not_at_all(name: str, tmp_path: Path) -> None:
     table = people().drop_columns("kind")

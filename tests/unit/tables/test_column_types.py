@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -77,17 +77,28 @@ def flips(
     return wrong, set(known.values())
 
 
+SIZES = [
+    pytest.param((*range(1, 42), 99, 100, 101, 199, 200, 300), id="some up to 300"),
+    pytest.param(range(1, 301), id="all up to 300", marks=pytest.mark.slow),
+]
+"""Numbers of rows. A row changes a table, not its size: the rules differ where a twentieth or a hundredth does."""
+
+
+@pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("some", [C.WHOLE, C.DATE, C.BOOLEAN])
-def test_no_row_turns_a_type_into_text_for_any_counts_up_to_300(some: CellClass) -> None:
-    tables = ((0, n - k, k) for n in range(1, 301) for k in range(n + 1))
+def test_no_row_turns_a_type_into_text_for_any_counts(some: CellClass, sizes: Sequence[int]) -> None:
+    tables = ((0, n - k, k) for n in sizes for k in range(n + 1))
     wrong, seen = flips((C.MISSING, some, C.OTHER), tables, None)
     assert not wrong
     assert len(seen) == 3  # the type, text, and undecided in between
 
 
+@pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("classes", [(C.WHOLE, C.DECIMAL), (C.DATE, C.SECONDS), (C.SECONDS, C.MICROSECONDS)])
-def test_no_row_turns_a_type_into_a_finer_one_for_any_counts_up_to_300(classes: tuple[CellClass, ...]) -> None:
-    wrong, seen = flips(classes, ((n - k, k) for n in range(1, 301) for k in range(n + 1)), None)
+def test_no_row_turns_a_type_into_a_finer_one_for_any_counts(
+    classes: tuple[CellClass, ...], sizes: Sequence[int]
+) -> None:
+    wrong, seen = flips(classes, ((n - k, k) for n in sizes for k in range(n + 1)), None)
     assert not wrong
     assert len(seen) == 3
 
@@ -125,8 +136,15 @@ KINDS: dict[str, Kind] = {
 }
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param((*range(1, 42), 100), id="some up to 100"),
+        pytest.param(range(1, 101), id="all up to 100", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_row_changes_the_type_of_a_declared_kind_for_any_counts_up_to_100(kind: str) -> None:
+def test_no_row_changes_the_type_of_a_declared_kind_for_any_counts(kind: str, sizes: Sequence[int]) -> None:
     said = Given.kind(KINDS[kind])
     alike = (
         (C.WHOLE, C.DECIMAL),
@@ -136,7 +154,7 @@ def test_no_row_changes_the_type_of_a_declared_kind_for_any_counts_up_to_100(kin
         (C.DATE, C.SECONDS),
     )
     for classes in [*itertools.product((C.WHOLE, C.BOOLEAN, C.DATE, C.OTHER_DATE), (C.MISSING, C.OTHER)), *alike]:
-        tables = ((n - k, k) for n in range(1, 101) for k in range(n + 1))
+        tables = ((n - k, k) for n in sizes for k in range(n + 1))
         assert flips(classes, tables, said)[0] == 0
     for some in (C.WHOLE, C.BOOLEAN, C.DATE):
         larger = ((n - k - m, k, m) for n in range(1, 21) for k in range(n + 1) for m in range(n + 1 - k))
@@ -209,6 +227,7 @@ def twin(text: str) -> CellClass:
     return CellClass((C.MICROSECONDS if "." in clock else C.SECONDS) + (2 if zone else 0))
 
 
+@pytest.mark.slow
 @settings(max_examples=2000, deadline=None)
 @given(WRITTEN)
 def test_the_loop_agrees_with_regular_expressions(text: str) -> None:
@@ -220,6 +239,7 @@ def test_the_loop_agrees_with_regular_expressions(text: str) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.none() | WRITTEN | st.text(), max_size=30))
 def test_every_cell_is_read_or_missing_as_every_type(cells: list[str | None]) -> None:

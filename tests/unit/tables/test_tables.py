@@ -188,3 +188,9 @@ def test_fingerprints_tell_slices_of_one_table_apart() -> None:
     assert dip.transform(table.slice(100)).num_rows == ROWS - 100
     with pytest.raises(dipriv.DisclosureError):
         dip.transform(table.slice(0, 100))
+
+
+def test_labels_looked_up_before_codes_are_cut_are_not_used_afterwards() -> None:
+    table, labels = tables.read(pa.table({"zip": ["0123", "0199", "9999"]})), pa.array(["0123", "01"])
+    assert table.all_cells("zip", labels).values.tolist() == [0, -1, -1]
+    assert table.with_prefixes({"zip": 2}).all_cells("zip", labels).values.tolist() == [1, 1, -1]

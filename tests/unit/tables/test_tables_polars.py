@@ -35,9 +35,13 @@ def cells(frame: pl.DataFrame) -> list[Any]:
 @pytest.mark.parametrize("holes", [False, True], ids=["full", "nulls"])
 @pytest.mark.parametrize(("dtype", "sort"), TYPES, ids=str)
 def test_types(dtype: Any, sort: str, holes: bool) -> None:
-    check_round_trip(
-        pl.DataFrame({"x": pl.Series(values(sort, holes), dtype=dtype)}), cells, lambda frame: frame.schema
-    )
+    check_round_trip(pl.DataFrame({"x": pl.Series(values(sort, holes), dtype=dtype)}), cells, type_of)
+
+
+def type_of(frame: pl.DataFrame) -> Any:
+    """A type, but for the list of a Categorical's categories, which is that of the release alone."""
+    dtype = frame.schema["x"]
+    return pl.Categorical if isinstance(dtype, pl.Categorical) else dtype
 
 
 def test_enum_keeps_the_order_of_its_categories() -> None:

@@ -14,7 +14,7 @@ from dipriv.guarantee.guarantee import Guarantee, ReferenceFacts, ReferenceSourc
 from dipriv.references.measured import MeasuredPair
 from dipriv.utility.expected_error import ColumnEvidence, Line
 from dipriv.utility.judging import Evidence, judge
-from dipriv.utility.verdict import AdviceKind, Grade, ReasonKind, Verdict
+from dipriv.utility.verdict import LOST, AdviceKind, ColumnVerdict, Grade, ReasonKind, Verdict
 from dipriv.utility.wording import LINES
 
 GUARANTEE = Guarantee(1.0, "optimal", ReferenceFacts(ReferenceSource.PRIVATE, "private", 0.9, 0.1))
@@ -89,11 +89,35 @@ def test_nulls_and_ends_that_may_be_lost() -> None:
     assert not {ReasonKind.NULLS, ReasonKind.ENDS} & set(kinds(control))
 
 
-def test_what_may_be_anything_is_not_called_usable() -> None:
+def test_what_may_be_lost_is_not_called_usable() -> None:
     line = Line(np.zeros(1, dtype=np.intp), np.array([1.0]), (0.0, 0.0), (True, True), without_positive=True)
     verdict = verdict_of(ColumnEvidence("x", np.ones(1), 0.08, line=line))
     assert verdict.named(Grade.UNKNOWN) == ("x",)
     assert "noise hides whether" in str(verdict)
+    for noise in np.geomspace(1e-4, 1.0, 60):
+        (column,) = verdict_of(ColumnEvidence("x", np.ones(1), float(noise), line=line)).columns
+        assert column.most is not None
+        assert (column.grade in (Grade.GOOD, Grade.USABLE)) == (column.most <= LOST)
+
+
+def test_a_release_is_lost_if_half_of_its_columns_are_expected_to_be() -> None:
+    def release(*errors: float) -> Verdict:
+        columns = tuple(ColumnVerdict(f"x{place}", Grade.UNKNOWN, error) for place, error in enumerate(errors))
+        return Verdict(1000, 1.0, ReferenceSource.PRIVATE, columns)
+
+    assert release(0.3, 0.1).grade is Grade.LOST
+    assert release(0.3, 0.1, 0.1).grade is Grade.UNKNOWN
+    usable = ColumnVerdict("y", Grade.USABLE, 0.1)
+    assert Verdict(1000, 1.0, ReferenceSource.PRIVATE, (*release(0.1).columns, usable)).grade is Grade.USABLE
+
+
+def test_pairs_are_advised_unless_some_were_named() -> None:
+    columns = [ColumnEvidence(name, EVEN, 0.001) for name in "abc"]
+    names = [column.name for column in columns]
+    for named in (False, True):
+        evidence = Evidence(50_000, tuple(columns), pairs_named=named)
+        verdict = judge(names, 50_000, GUARANTEE, dict.fromkeys(names, 0.01), evidence)
+        assert (AdviceKind.PAIRS in [advice.kind for advice in verdict.advice]) is not named
 
 
 def test_pairs_stand_against_their_noise() -> None:
@@ -118,7 +142,7 @@ def test_rows_that_mean_something() -> None:
     kept = judge(["x"], 1000, GUARANTEE, {"x": 0.3}, Evidence(1000, (column,)))
     lost = judge(["x"], 1000, GUARANTEE, {"x": 0.049}, Evidence(1000, (column,)))
     none = judge(["x"], 1000, GUARANTEE, {"x": float("nan")}, Evidence(1000, (column,)))
-    assert "up to 0.3" in str(kept)
+    assert "true values is 0.3 in the best column" in str(kept)
     assert "synthetic" not in str(kept)
     assert "as good as synthetic data" in str(lost)
     assert none.fidelity is None
@@ -145,7 +169,7 @@ def test_other_references_are_not_judged(source: ReferenceSource, kind: ReasonKi
 
 
 def test_a_summary_is_short_and_the_worst_comes_first() -> None:
-    noises = [0.001, 0.004, 0.03, 0.3] * 100
+    noises = [0.001, 0.03, 0.06, 0.3] * 100
     columns = [ColumnEvidence(f"c{number}", EVEN, noise, found=True) for number, noise in enumerate(noises)]
     verdict = verdict_of(*columns)
     lines = str(verdict).splitlines()
@@ -155,7 +179,7 @@ def test_a_summary_is_short_and_the_worst_comes_first() -> None:
     assert order[0] is Grade.LOST
     assert order[-1] is Grade.GOOD
     heads = [line.split()[0] for line in lines[1:]]
-    assert heads.index("Lost:") < heads.index("Usable:") < heads.index("Pairs:")
+    assert heads.index("Lost:") < heads.index("Unknown:") < heads.index("Usable:") < heads.index("Pairs:")
 
 
 def test_a_verdict_goes_through_json() -> None:

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dipriv._base.arrays import Counts, FloatArray
+from dipriv._base.jit import jit
 from dipriv.references._learning.empty_cells import without_noise
 from dipriv.references._learning.junction_tree import Pair, largest_clique
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
@@ -79,12 +80,14 @@ def measure_pairs(
             cost = cost.times(accountant.left / cost.total)
         chosen = not waiting
         pair, before = _choose(model, counts, impossible, cost, accountant) if chosen else (waiting.pop(0), None)
-        if not _fits(model, pair):
+        if not fits(model, pair):
             impossible.add(pair)
             continue
         noisy, spread = accountant.noisy_counts(counts[pair], cost.table)
         independent = np.outer(model.marginal(pair[:1]), model.marginal(pair[1:])) / model.total
         noisy = without_noise(noisy, independent, spread)
+        if pair in model.impossible:
+            noisy = np.where(model.impossible[pair], 0.0, noisy)
         model.add(NoisyTable(pair, noisy, np.full(noisy.shape, spread.deviation**2)))
         model.fit(FIT_ROUNDS)
         measured.append(pair)
@@ -113,11 +116,21 @@ def _choose(
 
 def _score(counts: Counts, expected: FloatArray, noise: float) -> int:
     """Σ |count - expected|, less the noise that measuring adds, which is public."""
-    finite = np.clip(np.nan_to_num(expected, nan=0.0), 0.0, MAX_COUNT)  # no overflow: the sensitivity rests on it
-    model = np.rint(np.ldexp(finite, SCORE_DIGITS)).astype(np.int64)
-    return int(np.abs((counts << SCORE_DIGITS) - model).sum()) - round(noise * counts.size * (1 << SCORE_DIGITS))
+    difference = difference_of(counts.reshape(-1), np.ascontiguousarray(expected).reshape(-1))
+    return int(difference) - round(noise * counts.size * (1 << SCORE_DIGITS))
 
 
-def _fits(model: MarkovModel, pair: Pair) -> bool:
+@jit
+def difference_of(counts: Counts, expected: FloatArray) -> int:
+    """Σ |count - expected| in steps of 2^-SCORE_DIGITS."""
+    total = 0
+    for i in range(len(counts)):
+        # no overflow: the sensitivity rests on it
+        finite = min(expected[i], MAX_COUNT) if expected[i] >= 0.0 else 0.0
+        total += abs((counts[i] << SCORE_DIGITS) - np.int64(np.rint(finite * 2.0**SCORE_DIGITS)))
+    return total
+
+
+def fits(model: MarkovModel, pair: Pair) -> bool:
     """Whether no clique becomes too large with this edge: the graph and the sizes are public."""
-    return pair in model.logs or largest_clique(model.sizes, [*model.edges, pair]) <= MAX_CLIQUE
+    return pair in model.logs or largest_clique(model.sizes, [*model.edges, pair], model.leading) <= MAX_CLIQUE

@@ -76,6 +76,36 @@ def grows_tree(kind: NoiseKind, cost: Fraction, rows: int) -> bool:
     return rows * pure_for(kind, cost * OF_TREE) >= 4 * TREE_FROM
 
 
+def cost_of_bins(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> Fraction:
+    """Of a column's cost, the part that the counts of single labels, levels or bins get: from public facts alone."""
+    if domain.finds_labels:
+        return cost
+    if domain.levels is not None:
+        return cost * (1 - OF_GROUPS_IN_NOISE) if _counts_groups(domain, kind, cost, rows) else cost
+    left, resolution = _of_line(domain, kind, cost, rows)
+    return left * (1 - _of_groups(resolution))
+
+
+def _counts_groups(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> bool:
+    """Whether groups of levels are counted, too, because single levels do not stand out of the noise."""
+    levels = 0 if domain.levels is None else len(domain.levels)
+    return domain.many_in_order and rows < ROWS_PER_LEVEL * levels * Spread.of(kind, float(cost)).deviation
+
+
+def _of_line(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> tuple[Fraction, int]:
+    """What the histogram of a line of numbers costs, and its number of bins in an octave."""
+    spent = OF_TREE * grows_tree(kind, cost, rows) + OF_STEP * domain.open_step + OF_VALUES * domain.finds_values
+    left = cost * (1 - spent)
+    power = np.log2(max(1.0, rows / (ROWS_PER_BIN * Spread.of(kind, float(left)).deviation)))
+    least = MIN_RESOLUTION if domain.bounded else MIN_RESOLUTION_UNBOUNDED
+    return left, int(np.clip(2 ** round(power), least, MAX_RESOLUTION))
+
+
+def _of_groups(resolution: int) -> Fraction:
+    """The part of a histogram's budget for counts of whole octaves."""
+    return OF_GROUPS_IN_NOISE if resolution <= MIN_RESOLUTION else OF_GROUPS
+
+
 class _Learner(Protocol):
     @property
     def ready(self) -> bool:
@@ -173,8 +203,7 @@ class _Levels:
 
     @property
     def _in_groups(self) -> bool:
-        noise = Spread.of(self.accountant.kind, float(self.cost)).deviation
-        return self.domain.many_in_order and self.rows < ROWS_PER_LEVEL * len(self._codec.levels) * noise
+        return _counts_groups(self.domain, self.accountant.kind, self.cost, self.rows)
 
     def take(self, counts: Counts) -> None:
         kinds = len(self.domain.missing)
@@ -225,12 +254,7 @@ class _Numbers:
 
     def __post_init__(self) -> None:
         self._of_tree = OF_TREE if grows_tree(self.accountant.kind, self.cost, self.rows) else Fraction(0)
-        spent = self._of_tree + OF_STEP * self.domain.open_step + OF_VALUES * self.domain.finds_values
-        self._left = self.cost * (1 - spent)
-        noise = Spread.of(self.accountant.kind, float(self._left)).deviation
-        power = np.log2(max(1.0, self.rows / (ROWS_PER_BIN * noise)))
-        least = MIN_RESOLUTION if self.domain.bounded else MIN_RESOLUTION_UNBOUNDED
-        self._resolution = int(np.clip(2 ** round(power), least, MAX_RESOLUTION))
+        self._left, self._resolution = _of_line(self.domain, self.accountant.kind, self.cost, self.rows)
 
     @property
     def ready(self) -> bool:
@@ -285,7 +309,7 @@ class _Numbers:
         starts = np.unique(np.concatenate([leaves, self._fixed(line)]))
         exact = np.diff(np.append(self.known[np.searchsorted(self.at, starts)], self.present))
         octave_of = np.searchsorted(octaves.starts, starts, side="right") - 1
-        part = OF_GROUPS_IN_NOISE if self._resolution <= MIN_RESOLUTION else OF_GROUPS
+        part = _of_groups(self._resolution)
         measured = _two_resolutions(exact, octave_of, self.missing, self._left, part, self.accountant)
         absent, spread, by_octave = measured.absent, measured.spread, measured.groups
         nulls = float(missing_found(absent, spread).sum())

@@ -6,8 +6,10 @@ which are public or were measured under differential privacy, and never future n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from functools import cached_property, reduce
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +17,19 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import Counts
 from dipriv._base.columns import PRESENT, ColumnValues, ValuesOf
 from dipriv._base.jit import jit
-from dipriv._base.parallel import in_parallel
+from dipriv._base.parallel import in_parallel, pieces, threads
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
+from dipriv.codecs.code_index import CodeIndex
 from dipriv.codecs.ordered_codes import Codes, OrderedCodes
 from dipriv.references._learning.domain import Domain
 from dipriv.references._models.network import Groups
 
 StatesCodec: TypeAlias = BinnedCodec | RankedLevelsCodec
+
+PIECE_ROWS = 1 << 15
+"""Rows that are counted at once: what is computed from them stays in the processor's cache."""
+BLOCK_ROWS = 1 << 18
+"""Rows whose groups are in memory at a time when pairs are counted."""
 
 
 class ColumnCounter(Protocol):
@@ -64,10 +72,14 @@ class LineCounter:
     line: OrderedCodes = field(repr=False)
     boundaries: Codes = field(repr=False)
 
+    @cached_property
+    def _index(self) -> CodeIndex:
+        return self.line.index(self.boundaries)
+
     def of_cells(self, cells: ColumnValues) -> Counts:
         kinds = [0 if cells.missing is None else int((cells.missing == kind).sum()) for kind in self.domain.missing]
         absent = 0 if cells.missing is None else int((cells.missing != PRESENT).sum())
-        counts = below(self.line.to_codes(cells.present), self.boundaries)
+        counts = self._index.below(self.line.to_codes(cells.present))
         return np.concatenate([counts, [len(cells) - absent], np.array(kinds, dtype=np.int64)])
 
 
@@ -78,7 +90,21 @@ class ColumnsCounter:
     columns: tuple[ColumnCounter, ...]
 
     def __call__(self, values_of: ValuesOf) -> list[Counts]:
-        return in_parallel(lambda column: column.of_cells(column.domain.values(values_of)), self.columns)
+        cells = in_parallel(lambda column: column.domain.values(values_of), self.columns)
+        rows = len(cells[0])
+
+        def count(part: slice) -> list[Counts]:
+            return [
+                _total(column.of_cells(own.take(piece)) for piece in pieces(part, PIECE_ROWS))
+                for column, own in zip(self.columns, cells, strict=True)
+            ]
+
+        parts = in_parallel(count, pieces(slice(0, rows), max(PIECE_ROWS, -(-rows // threads()))))
+        return [_total(counts) for counts in zip(*parts, strict=True)]
+
+
+def _total(counts: Iterable[Counts]) -> Counts:
+    return reduce(np.add, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,44 +121,31 @@ class PairsCounter:
         return [(i, j) for i in range(len(self.domains)) for j in range(i + 1, len(self.domains))]
 
     def __call__(self, values_of: ValuesOf) -> list[Counts]:
-        def groups(number: int) -> NDArray[np.int32]:
-            states = self.codecs[number].to_states(self.domains[number].values(values_of))
-            return self.group_of[number][states].astype(np.int32)
-
-        columns = in_parallel(groups, range(len(self.domains)))
+        cells = in_parallel(lambda domain: domain.values(values_of), self.domains)
         sizes = [int(groups.max()) + 1 for groups in self.group_of]
+        narrow = np.min_scalar_type(max(sizes) - 1)
+        group_of = [groups.astype(narrow) for groups in self.group_of]
+        counts = {(i, j): np.zeros((sizes[i], sizes[j]), dtype=np.int64) for i, j in self.pairs}
+        columns = range(len(self.domains))
+        for block in pieces(slice(0, len(cells[0])), BLOCK_ROWS):
+            groups = np.empty((len(columns), block.stop - block.start), dtype=narrow)
 
-        def joint(pair: tuple[int, int]) -> Counts:
-            i, j = pair
-            counts = np.zeros((sizes[i], sizes[j]), dtype=np.int64)
-            count_joint(columns[i], columns[j], sizes[j], counts.reshape(-1))
-            return counts
+            def encode(number: int, block: slice = block, groups: NDArray[Any] = groups) -> None:
+                for piece in pieces(block, PIECE_ROWS):
+                    states = self.codecs[number].to_states(cells[number].take(piece))
+                    here = slice(piece.start - block.start, piece.stop - block.start)
+                    groups[number, here] = group_of[number][states]
 
-        return in_parallel(joint, self.pairs)
+            def count(first: int, groups: NDArray[Any] = groups) -> None:
+                for other in range(first + 1, len(columns)):
+                    count_joint(groups[first], groups[other], sizes[other], counts[first, other].reshape(-1))
 
-
-def below(codes: Codes, boundaries: Codes) -> Counts:
-    """How many codes are less than each of the sorted boundaries."""
-    counts = np.zeros(len(boundaries) + 1, dtype=np.int64)
-    tally(codes, boundaries, counts)
-    return np.cumsum(counts)[:-1]
-
-
-@jit
-def tally(codes: Codes, boundaries: Codes, counts: Counts) -> None:
-    """counts[k] grows by the codes that exactly k boundaries are not above."""
-    for i in range(len(codes)):
-        low, high = 0, len(boundaries)
-        while low < high:
-            middle = (low + high) >> 1
-            if boundaries[middle] <= codes[i]:
-                low = middle + 1
-            else:
-                high = middle
-        counts[low] += 1
+            in_parallel(encode, columns)
+            in_parallel(count, columns)
+        return list(counts.values())
 
 
 @jit
-def count_joint(first: NDArray[np.int32], second: NDArray[np.int32], width: int, counts: Counts) -> None:
+def count_joint(first: NDArray[Any], second: NDArray[Any], width: int, counts: Counts) -> None:
     for i in range(len(first)):
-        counts[first[i] * width + second[i]] += 1
+        counts[np.int64(first[i]) * width + np.int64(second[i])] += 1

@@ -37,6 +37,8 @@ SIGNIFICANDS = (
 )
 """The digits of round numbers, for resolutions up to the first number."""
 
+_BOUNDED = Continuous | Mixed | Discrete
+"""Kinds of numbers, whose bounds may be declared."""
 Step = tuple[int, int, Any]
 """A candidate (whole, per_unit, what to call it) for the step that a column's values are multiples of."""
 
@@ -54,6 +56,8 @@ class Domain:
     """Whether this is a column of labels that are to be found from the rows."""
     finds_values: bool = False
     """Whether this is a line of numbers on which frequent exact values are to be found."""
+    boundaries: tuple[float, ...] = ()
+    """Numbers that rules compare the column with: bins begin and end there."""
 
     @property
     def name(self) -> str:
@@ -80,7 +84,7 @@ class Domain:
     def bounded(self) -> bool:
         """Whether bounds are declared."""
         declared = self.declared
-        return isinstance(declared, Continuous | Mixed) and None not in (declared.lower, declared.upper)
+        return isinstance(declared, _BOUNDED) and None not in (declared.lower, declared.upper)
 
     @property
     def is_line(self) -> bool:
@@ -118,7 +122,7 @@ class Domain:
     def line(self, step: int) -> OrderedCodes:
         """The line, if values are taken as multiples of the step with this number."""
         lower, upper = self.column.value_range
-        if isinstance(self.declared, Continuous | Mixed):
+        if isinstance(self.declared, _BOUNDED):
             lower = max((x for x in (lower, self.declared.lower) if x is not None), default=None)
             upper = min((x for x in (upper, self.declared.upper) if x is not None), default=None)
         if step < len(self.steps):
@@ -158,6 +162,8 @@ class Domain:
         if isinstance(line, GridCodes):
             cuts.append(np.arange(max(line.first, -MAX_ALONE), min(line.last, MAX_ALONE) + 1))
         cuts.append(around(line, self.atoms))
+        if self.boundaries:
+            cuts.append(around(line, cast(np.array(self.boundaries), line.dtype)))
         return np.unique(np.concatenate(cuts))
 
     def _even_cuts(self, line: GridCodes, parts: int) -> Codes:
@@ -217,6 +223,7 @@ def check_column(column: NumericColumn, declared: Kind | None) -> None:
         raise SchemaError(
             f"column {column.name!r} is declared with dummy variables, which the private reference does not use.",
             'Leave encoding="onehot" out, or use another reference.',
+            command="Leave encoding out of its section of the schema, or use another --reference.",
         )
 
 
@@ -240,6 +247,8 @@ def domain_of(column: NumericColumn, declared: Kind | None, finds_values: bool =
     if isinstance(declared, Categorical | Discrete) and declared.levels is not None:
         levels = np.unique(stored_levels(column.name, declared.levels, storage))
         return Domain(column, declared, levels, ordered=isinstance(declared, Discrete))
+    if isinstance(declared, Discrete) and (multiples := declared.multiples()) is not None:
+        return Domain(column, declared, np.unique(stored_levels(column.name, multiples, storage)))
     domain = Domain(column, declared, steps=_steps(column, declared))
     return replace(domain, finds_values=finds_values and not len(domain.atoms))
 

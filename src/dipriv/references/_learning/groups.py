@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
 from dipriv.references._learning.shares import MAX_GROUPS, MAX_ORDERED_GROUPS
@@ -36,9 +37,11 @@ def coarsened(
     """
     own = histogram[missing:]
     there = np.flatnonzero(own > 0)
-    heavy = np.flatnonzero(own > HEAVY * own.sum() / max_groups)
-    if digits is not None and own[heavy].sum() > MOSTLY * own.sum():
-        there = heavy
+    if digits is not None:
+        enough = HEAVY * own.sum() / max_groups
+        heavy = np.flatnonzero(own > enough)
+        if own[heavy].sum() > MOSTLY * own.sum():
+            there = _with_runs_between(heavy, own, digits, enough)
     if len(there) <= 1:
         group_of = np.zeros(len(own), dtype=np.int64)
     elif len(there) <= A_FEW_MORE * max_groups:
@@ -49,6 +52,22 @@ def coarsened(
     else:
         group_of = _even_groups(own, digits, min(max_groups, MAX_ORDERED_GROUPS))
     return np.concatenate([np.arange(missing), missing + group_of])
+
+
+def _with_runs_between(
+    heavy: NDArray[np.intp], counts: FloatArray, digits: FloatArray, enough: float
+) -> NDArray[np.intp]:
+    """Heavy states, and the starts of even groups of the states between them, where these have enough rows together.
+
+    So positive values among zeros have groups of their own, however few rows each value has.
+    """
+    starts, edges = [heavy], [-1, *heavy.tolist(), len(counts)]
+    for begin, end in zip([edge + 1 for edge in edges[:-1]], edges[1:], strict=True):
+        n_groups = int(counts[begin:end].sum() // enough)
+        if n_groups:
+            group_of = _even_groups(counts[begin:end], digits[begin:end], n_groups)
+            starts.append(begin + np.unique(group_of, return_index=True)[1])
+    return np.sort(np.concatenate(starts))
 
 
 def _even_groups(counts: FloatArray, digits: FloatArray, max_groups: int) -> Groups:

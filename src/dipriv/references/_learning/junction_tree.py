@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 Pair = tuple[int, int]
+Columns = frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class JunctionTree:
         return tuple(column for column in self.cliques[number] if column in shared)
 
 
-def junction_tree(sizes: Sequence[int], edges: Iterable[Pair]) -> JunctionTree:
+def junction_tree(sizes: Sequence[int], edges: Iterable[Pair], leading: Columns = frozenset()) -> JunctionTree:
     """The junction tree of a graph whose column j has `sizes[j]` states: a maximum spanning forest of its cliques."""
-    sets = _maximal(_eliminate(sizes, edges))
+    sets = _maximal([clique for _, clique in _eliminate(sizes, edges, leading)])
     order, parents = [0], {0: -1}
     best = {number: (_shared(sets[number], sets[0]), 0) for number in range(1, len(sets))}
     while best:
@@ -45,13 +46,26 @@ def junction_tree(sizes: Sequence[int], edges: Iterable[Pair]) -> JunctionTree:
     )
 
 
-def largest_clique(sizes: Sequence[int], edges: Iterable[Pair]) -> int:
+def largest_clique(sizes: Sequence[int], edges: Iterable[Pair], leading: Columns = frozenset()) -> int:
     """The number of cells of the largest clique of the triangulated graph."""
-    return max(math.prod(sizes[column] for column in _columns(clique)) for clique in _eliminate(sizes, edges))
+    cliques = (clique for _, clique in _eliminate(sizes, edges, leading))
+    return max(math.prod(sizes[column] for column in _columns(clique)) for clique in cliques)
 
 
-def _eliminate(sizes: Sequence[int], edges: Iterable[Pair]) -> list[int]:
-    """Triangulation: columns are eliminated one by one, always the one whose clique has fewest cells."""
+def chain_rule(sizes: Sequence[int], edges: Iterable[Pair], leading: Columns) -> list[tuple[int, tuple[int, ...]]]:
+    """Each column with those that it depends on, which come before it; the leading columns come before all others.
+
+    The order is that of elimination, reversed: what a column depends on are its neighbours when it is eliminated, and
+    together they are in one clique of the junction tree.
+    """
+    eliminated = _eliminate(sizes, edges, leading)
+    return [(column, _columns(clique ^ 1 << column)) for column, clique in reversed(eliminated)]
+
+
+def _eliminate(sizes: Sequence[int], edges: Iterable[Pair], leading: Columns) -> list[tuple[int, int]]:
+    """Triangulation: columns are eliminated one by one, always the one whose clique has fewest cells; leading columns
+    after all others. Each comes with its clique.
+    """
     neighbours = [0] * len(sizes)
     for i, j in edges:
         neighbours[i] |= 1 << j
@@ -60,10 +74,10 @@ def _eliminate(sizes: Sequence[int], edges: Iterable[Pair]) -> list[int]:
     cells = {column: _log_cells(column, neighbours[column], logs) for column in range(len(sizes))}
     cliques = []
     while cells:
-        column = min(cells, key=lambda candidate: (cells[candidate], candidate))
+        column = min(cells, key=lambda candidate: (candidate in leading, cells[candidate], candidate))
         del cells[column]
         around = neighbours[column]
-        cliques.append(around | 1 << column)
+        cliques.append((column, around | 1 << column))
         for other in _columns(around):
             neighbours[other] = (neighbours[other] | around) & ~(1 << other | 1 << column)
             cells[other] = _log_cells(other, neighbours[other], logs)

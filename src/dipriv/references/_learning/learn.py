@@ -21,8 +21,14 @@ from dipriv.codecs import Codec
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.levels import LevelsCodec
 from dipriv.errors import InputError
-from dipriv.references._learning.adaptive import measure_pairs
-from dipriv.references._learning.column_histograms import OF_VALUES, ColumnEstimate, grows_tree, learn_columns
+from dipriv.references._learning.adaptive import fits, measure_pairs
+from dipriv.references._learning.column_histograms import (
+    OF_VALUES,
+    ColumnEstimate,
+    cost_of_bins,
+    grows_tree,
+    learn_columns,
+)
 from dipriv.references._learning.counters import PairsCounter
 from dipriv.references._learning.domain import Domain
 from dipriv.references._learning.groups import coarsened, digits_of
@@ -30,9 +36,11 @@ from dipriv.references._learning.junction_tree import Pair
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
 from dipriv.references._learning.measurements import Accountant, Spread
 from dipriv.references._learning.shares import Shares, divide
+from dipriv.references._learning.zeros import cut_groups, impossible_cells, masks_of, zeros_of
 from dipriv.references._models.distributions import LevelsDistribution
 from dipriv.references._models.independent import Independent
 from dipriv.references._models.network import Groups, Network, Node
+from dipriv.references.exclusions import Exclusion
 from dipriv.references.measured import MeasuredColumn, MeasuredPair, Measurements
 from dipriv.references.protocol import CountableValues, Reference
 from dipriv.schema import Kind
@@ -70,6 +78,10 @@ class MarkovPlan:
     shares: Shares
     reference_epsilon: Fraction
     row_epsilon: float
+    exclusions: tuple[Exclusion, ...] = ()
+    """Cells that no row has together."""
+    leading: frozenset[int] = frozenset()
+    """Columns that come first in the chain rule."""
 
     def __post_init__(self) -> None:
         count = len(self.domains)
@@ -78,17 +90,26 @@ class MarkovPlan:
                 f"the reference's part of epsilon is {float(self.reference_epsilon):.3g} for {count} columns; it needs "
                 f"at least {float(MIN_COLUMN_EPSILON):g} for each.",
                 "Use a larger epsilon or reference_share, or fewer columns.",
+                command="Use a larger --epsilon or --reference-share, or fewer columns.",
             )
 
     @property
     def delta(self) -> Fraction:
         return self.shares.delta
 
+    def count_noises(self, rows: int) -> list[float]:
+        """The standard deviation of the noise of a count in each column's histogram."""
+        kind = self.shares.kind
+        return [
+            Spread.of(kind, float(cost_of_bins(domain, kind, cost, rows))).deviation
+            for domain, cost in zip(self.domains, self.shares.columns, strict=True)
+        ]
+
     def coordinates(self) -> list[UniformCoordinate]:
         return [domain.coordinate(alone=len(self.domains) == 1) for domain in self.domains]
 
     def learn(self, rows: CountableValues, bits: Bits) -> LearnedNetwork:
-        return learn(self.domains, rows, self.shares, self.first, bits)
+        return learn(self.domains, rows, self.shares, self.first, bits, self.exclusions, self.leading)
 
 
 def plan_shares(
@@ -113,7 +134,13 @@ def _threshold(shares: Shares, cost: Fraction) -> float:
 
 
 def learn(
-    domains: Sequence[Domain], rows: CountableValues, shares: Shares, first: Sequence[Pair], bits: Bits
+    domains: Sequence[Domain],
+    rows: CountableValues,
+    shares: Shares,
+    first: Sequence[Pair],
+    bits: Bits,
+    exclusions: Sequence[Exclusion] = (),
+    leading: frozenset[int] = frozenset(),
 ) -> LearnedNetwork:
     """A reference for these columns, private with respect to replacing one of the rows."""
     accountant = Accountant(shares.kind, shares.budget, bits)
@@ -127,11 +154,13 @@ def learn(
         coarsened(estimate.histogram, _digits(estimate), len(estimate.codec.missing), most, clear)
         for estimate in estimates
     ]
-    model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows))
-    for number, (estimate, of) in enumerate(zip(estimates, groups, strict=True)):
-        counts = np.bincount(of, estimate.histogram).astype(np.float64)
-        variance = np.bincount(of).astype(np.float64) * estimate.spread.deviation**2
-        model.add(NoisyTable((number,), counts, variance))
+    zeros = zeros_of(exclusions, estimates, rows)
+    groups = [cut_groups(of, masks) if (masks := masks_of(zeros, i)) else of for i, of in enumerate(groups)]
+    model = MarkovModel([int(of.max()) + 1 for of in groups], float(rows.n_rows), leading)
+    model.add(*(_in_groups(number, *column) for number, column in enumerate(zip(estimates, groups, strict=True))))
+    for pair, cells in impossible_cells(zeros, groups).items():
+        if fits(model, pair):
+            model.exclude(pair, cells)
     model.fit(FIT_ROUNDS)
     pairs: list[Pair] = []
     if shares.round is not None:
@@ -139,24 +168,33 @@ def learn(
         pairs = measure_pairs(model, joint, shares.round, accountant, first)
     network, order = _network(model, estimates, groups)
     codecs = tuple(estimate.codec for estimate in estimates)
-    measurements = _measurements(estimates, rows.n_rows, model)
+    measurements = _measurements(estimates, rows.n_rows, model, pairs_named=bool(first))
     return LearnedNetwork(kinds, codecs, network, order, accountant.spent, measurements, tuple(pairs))
 
 
-def _measurements(estimates: Sequence[ColumnEstimate], rows: int, model: MarkovModel | None = None) -> Measurements:
+def _in_groups(number: int, estimate: ColumnEstimate, groups: Groups) -> NoisyTable:
+    """The histogram of a column in groups of its states."""
+    counts = np.bincount(groups, estimate.histogram).astype(np.float64)
+    variance = np.bincount(groups).astype(np.float64) * estimate.spread.deviation**2
+    return NoisyTable((number,), counts, variance)
+
+
+def _measurements(
+    estimates: Sequence[ColumnEstimate], rows: int, model: MarkovModel | None = None, *, pairs_named: bool = False
+) -> Measurements:
     """What was measured, for those who judge or use the reference."""
     names = [estimate.domain.name for estimate in estimates]
     columns = tuple(
         MeasuredColumn(name, estimate.histogram, estimate.spread.deviation)
         for name, estimate in zip(names, estimates, strict=True)
     )
-    tables = {} if model is None else {edge: model.measured[edge] for edge in model.edges}
+    tables = {} if model is None else {edge: model.measured[edge] for edge in model.pairs_measured}
     pairs = tuple(
         MeasuredPair((names[i], names[j]), model.marginal((i, j)), float(np.sqrt(table.variance.mean())))
         for (i, j), table in tables.items()
         if model is not None
     )
-    return Measurements(rows, columns, pairs)
+    return Measurements(rows, columns, pairs, pairs_named)
 
 
 def _network(
@@ -165,17 +203,14 @@ def _network(
     """The chain rule on the junction tree: each column depends on the earlier ones of its clique."""
     place: dict[int, int] = {}
     nodes = []
-    for number, clique in enumerate(model.tree.cliques):
-        given = tuple(column for column in clique if column in place)
-        for column in (column for column in clique if column not in given):
-            joint = model.marginal_in(number, (*given, column))
-            weights = joint.reshape(-1, model.sizes[column])
-            totals = np.bincount(groups[column], estimates[column].histogram)
-            usable = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, totals)
-            parents = tuple(place[parent] for parent in given)
-            nodes.append(Node.of(parents, groups[column], estimates[column].histogram, usable))
-            place[column] = len(place)
-            given = (*given, column)
+    for column, number, given in model.chain_rule():
+        joint = model.marginal_in(number, (*given, column))
+        weights = joint.reshape(-1, model.sizes[column])
+        totals = np.bincount(groups[column], estimates[column].histogram)
+        usable = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, totals)
+        parents = tuple(place[parent] for parent in given)
+        nodes.append(Node.of(parents, groups[column], estimates[column].histogram, usable))
+        place[column] = len(place)
     return Network(tuple(nodes)), tuple(place)
 
 

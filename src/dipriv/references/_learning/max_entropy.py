@@ -8,19 +8,22 @@ on a junction tree. Everything here is post-processing of numbers that are alrea
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
-from dipriv._base.arrays import FloatArray
-from dipriv.references._learning.junction_tree import JunctionTree, junction_tree
+from dipriv._base.arrays import FloatArray, Mask
+from dipriv.references._learning.belief_propagation import Layout
+from dipriv.references._learning.junction_tree import JunctionTree, chain_rule, junction_tree
 
 Columns = tuple[int, ...]
 """One column or two, in ascending order."""
 MAX_LOG = 60.0
 """Logarithms of a table's entries stay within this distance of zero: e^-60 of N rows is no row."""
+NEVER = -1e4
+"""The logarithm of a probability that is zero beside any other."""
 DAMPING = 20.0
 """In standard deviations of the noise: cells with fewer rows move less than a Newton step would move them."""
 GROW, SHRINK, MIN_LENGTH, ENOUGH = 1.2, 0.5, 1e-6, 1e-5
@@ -42,10 +45,6 @@ class NoisyTable:
     counts: FloatArray = field(repr=False)
     variance: FloatArray = field(repr=False)
 
-    @property
-    def deviation(self) -> FloatArray:
-        return np.sqrt(self.variance)
-
     def combined(self, other: NoisyTable) -> NoisyTable:
         """Both measurements as one: inverse-variance weighting."""
         variance = 1.0 / (1.0 / self.variance + 1.0 / other.variance)
@@ -56,23 +55,39 @@ class NoisyTable:
 class MarkovModel:
     """Beliefs (marginals of cliques, which add up to `total`) of the product of all tables e^logs[columns]."""
 
-    def __init__(self, sizes: Sequence[int], total: float) -> None:
+    def __init__(self, sizes: Sequence[int], total: float, leading: frozenset[int] = frozenset()) -> None:
         self.sizes, self.total = tuple(sizes), total
+        self.leading = leading
+        """Columns that come first in the chain rule."""
         self.logs: dict[Columns, FloatArray] = {}
         self.measured: dict[Columns, NoisyTable] = {}
+        self.impossible: dict[tuple[int, int], Mask] = {}
+        self.loss = math.nan
+        """What `fit` lowered it to."""
         self._length = 0.5
+        self._conditionals: dict[tuple[int, Columns, Columns], FloatArray] = {}
         self._rebuild()
 
     @property
     def edges(self) -> list[tuple[int, int]]:
+        return list(dict.fromkeys([*self.pairs_measured, *self.impossible]))
+
+    @property
+    def pairs_measured(self) -> list[tuple[int, int]]:
         return [(columns[0], columns[1]) for columns in self.logs if len(columns) == 2]
 
-    def add(self, table: NoisyTable) -> None:
-        """One measurement more; `fit` takes it into account."""
-        known = self.measured.get(table.columns)
-        self.measured[table.columns] = table if known is None else known.combined(table)
-        if known is None:
-            self.logs[table.columns] = np.zeros(table.counts.shape)
+    def exclude(self, pair: tuple[int, int], cells: Mask) -> None:
+        """Cells of a pair, measured or not, that have no probability."""
+        self.impossible[pair] = cells
+        self._rebuild()
+
+    def add(self, *tables: NoisyTable) -> None:
+        """More measurements; `fit` takes them into account."""
+        for table in tables:
+            known = self.measured.get(table.columns)
+            self.measured[table.columns] = table if known is None else known.combined(table)
+        if new := {table.columns: np.zeros(table.counts.shape) for table in tables if table.columns not in self.logs}:
+            self.logs |= new
             self._rebuild()
 
     def marginal(self, columns: Columns) -> FloatArray:
@@ -84,31 +99,36 @@ class MarkovModel:
 
         A step ignores that tables overlap, so its length adapts: it is halved until the loss falls.
         """
-        beliefs, loss, excess = self._evaluate(self.logs)
+        logs, tables = _flat(self.logs.values()), [self.measured[columns] for columns in self.logs]
+        counts, variance = _flat(table.counts for table in tables), _flat(table.variance for table in tables)
+        damping = DAMPING * np.sqrt(variance)
+
+        def evaluate(logs: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+            """Beliefs, the loss, and how much the marginals exceed the measured counts."""
+            beliefs = self._layout.beliefs(logs, self.total)
+            excess = self._layout.marginals(beliefs) - counts
+            return beliefs, 0.5 * float(np.vdot(excess, excess / variance)), excess
+
+        beliefs, self.loss, excess = evaluate(logs)
         for _ in range(rounds):
-            direction = {
-                columns: -excess[columns] / (counts + DAMPING * table.deviation)
-                for columns, table in self.measured.items()
-                for counts in (np.maximum(excess[columns] + table.counts, 0.0),)
-            }
+            direction = -excess / (np.maximum(excess + counts, 0.0) + damping)
             length = self._length
             while True:
-                logs = {
-                    columns: np.clip(self.logs[columns] + length * direction[columns], -MAX_LOG, MAX_LOG)
-                    for columns in self.logs
-                }
-                trial, new_loss, new_excess = self._evaluate(logs)
-                if new_loss <= loss or length < MIN_LENGTH:
+                moved = np.clip(logs + length * direction, -MAX_LOG, MAX_LOG)
+                trial, loss, new_excess = evaluate(moved)
+                if loss <= self.loss or length < MIN_LENGTH:
                     break
                 length *= SHRINK
-            gained = loss - new_loss
+            gained = self.loss - loss
             if gained < 0:
                 break
-            self.logs, beliefs, loss, excess = logs, trial, new_loss, new_excess
+            logs, beliefs, self.loss, excess = moved, trial, loss, new_excess
             self._length = min(length * GROW, 1.0)
             if gained <= ENOUGH * loss:
                 break
-        self.beliefs = beliefs
+        places = zip(self.logs.items(), pairwise(self._layout.tables.tolist()), strict=True)
+        self.logs = {columns: logs[begin:end].reshape(table.shape) for (columns, table), (begin, end) in places}
+        self.beliefs = self._layout.arrays(beliefs)
 
     def pairs(self) -> dict[tuple[int, int], FloatArray]:
         """The joint marginals of all pairs i < j of columns.
@@ -116,6 +136,7 @@ class MarkovModel:
         Columns of one clique have theirs in its belief. For others, messages P(x_i, separator) of all columns i on one
         side pass along each edge of the tree, and separators make the two sides independent.
         """
+        self._conditionals.clear()
         found: dict[tuple[int, int], FloatArray] = {}
         for number, clique in enumerate(self.tree.cliques):
             for pair in combinations(clique, 2):
@@ -175,11 +196,14 @@ class MarkovModel:
         return after_rows
 
     def _conditional(self, number: int, given: Columns, of: Columns) -> FloatArray:
-        """P(of | given) inside a clique, as a matrix."""
+        """P(of | given) inside a clique, as a matrix; many messages of `pairs` need the same ones."""
+        if (number, given, of) in self._conditionals:
+            return self._conditionals[number, given, of]
         size = math.prod(self.sizes[column] for column in given)
         joint = self.marginal_in(number, (*given, *of)).reshape(size, -1)
         totals = joint.sum(axis=1, keepdims=True)
         conditional: FloatArray = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
+        self._conditionals[number, given, of] = conditional
         return conditional
 
     def marginal_in(self, number: int, columns: Columns) -> FloatArray:
@@ -195,7 +219,7 @@ class MarkovModel:
         return 0 if parent is None else parent
 
     def _rebuild(self) -> None:
-        self.tree: JunctionTree = junction_tree(self.sizes, self.edges)
+        self.tree: JunctionTree = junction_tree(self.sizes, self.edges, self.leading)
         self._shared: dict[tuple[int, int], Columns] = {}
         self._next: list[list[int]] = [[] for _ in self.tree.cliques]
         for number in range(1, len(self.tree.cliques)):
@@ -204,7 +228,31 @@ class MarkovModel:
             self._next[number].append(link)
             self._next[link].append(number)
         self._home = {columns: self._find(columns) for columns in self.logs}
-        self.beliefs = self._propagate(self.logs)
+        self._layout = Layout.of(self.tree, self.sizes, list(self.logs), list(self._home.values()), self._never())
+        self.beliefs = self._layout.arrays(self._layout.beliefs(_flat(self.logs.values()), self.total))
+
+    def _never(self) -> FloatArray:
+        """What impossible cells add to the logarithms of cliques: of each pair, in one clique."""
+        found = [np.zeros([self.sizes[column] for column in clique]) for clique in self.tree.cliques]
+        for pair, cells in self.impossible.items():
+            number = self._find(pair)
+            shape = [self.sizes[column] if column in pair else 1 for column in self.tree.cliques[number]]
+            found[number] += np.where(cells, NEVER, 0.0).reshape(shape)
+        return _flat(found)
+
+    def chain_rule(self) -> Iterator[tuple[int, int, Columns]]:
+        """Each column, with a clique that has it together with the earlier columns that it depends on, and these."""
+        if self.leading:
+            for column, given in chain_rule(self.sizes, self.edges, self.leading):
+                yield column, self._find((*given, column)), given
+            return
+        placed: set[int] = set()
+        for number, clique in enumerate(self.tree.cliques):
+            given = tuple(column for column in clique if column in placed)
+            for column in (column for column in clique if column not in given):
+                yield column, number, given
+                placed.add(column)
+                given = (*given, column)
 
     def _find(self, columns: Columns) -> int:
         """The smallest clique that contains these columns."""
@@ -213,60 +261,13 @@ class MarkovModel:
             key=lambda number: math.prod(self.sizes[column] for column in self.tree.cliques[number]),
         )
 
-    def _marginal_of(self, number: int, columns: Columns, beliefs: list[FloatArray] | None = None) -> FloatArray:
-        belief = (self.beliefs if beliefs is None else beliefs)[number]
-        marginal: FloatArray = belief.sum(axis=self._other_axes(number, columns))
+    def _marginal_of(self, number: int, columns: Columns) -> FloatArray:
+        marginal: FloatArray = self.beliefs[number].sum(axis=self._other_axes(number, columns))
         return marginal
-
-    def _evaluate(
-        self, logs: Mapping[Columns, FloatArray]
-    ) -> tuple[list[FloatArray], float, dict[Columns, FloatArray]]:
-        """Beliefs, loss, and how much the marginals exceed the measured counts."""
-        beliefs = self._propagate(logs)
-        loss, excess = 0.0, {}
-        for columns, table in self.measured.items():
-            excess[columns] = self._marginal_of(self._home[columns], columns, beliefs) - table.counts
-            loss += 0.5 * float(np.vdot(excess[columns], excess[columns] / table.variance))
-        return beliefs, loss, excess
-
-    def _propagate(self, logs: Mapping[Columns, FloatArray]) -> list[FloatArray]:
-        """Belief propagation: messages to the roots, then back.
-
-        Tables may contradict each other by more than a double's exponent, so products are sums of logarithms.
-        """
-        tree = self.tree
-        beliefs = [np.zeros([self.sizes[column] for column in clique]) for clique in tree.cliques]
-        for columns, table in logs.items():
-            number = self._home[columns]
-            beliefs[number] += self._expanded(table, columns, number)
-        up: dict[int, FloatArray] = {}
-        for number in range(len(beliefs) - 1, 0, -1):
-            parent = tree.parents[number]
-            if parent is not None:
-                separator = self._shared[number, parent]
-                up[number] = _log_sum_exp(beliefs[number], self._other_axes(number, separator))
-                beliefs[parent] += self._expanded(up[number], separator, parent)
-        for number in range(len(beliefs)):
-            parent = tree.parents[number]
-            if parent is not None:
-                separator = self._shared[number, parent]
-                with np.errstate(divide="ignore"):  # the logarithm of a marginal that is zero
-                    wanted = np.log(self._marginal_of(parent, separator, beliefs))
-                beliefs[number] += self._expanded(wanted - up[number], separator, number)
-            belief = np.exp(beliefs[number] - beliefs[number].max())
-            beliefs[number] = belief * (self.total / belief.sum())
-        return beliefs
 
     def _other_axes(self, number: int, columns: Columns) -> tuple[int, ...]:
         return tuple(axis for axis, column in enumerate(self.tree.cliques[number]) if column not in columns)
 
-    def _expanded(self, table: FloatArray, columns: Columns, number: int) -> FloatArray:
-        """A table over some columns of a clique, in the clique's shape for broadcasting."""
-        return table.reshape([self.sizes[column] if column in columns else 1 for column in self.tree.cliques[number]])
 
-
-def _log_sum_exp(table: FloatArray, axes: tuple[int, ...]) -> FloatArray:
-    """The logarithm of Σ e^table over some axes, exact where single entries of e^table underflow."""
-    largest = table.max(axis=axes, keepdims=True)
-    total: FloatArray = np.log(np.exp(table - largest).sum(axis=axes)) + largest.squeeze(axes)
-    return total
+def _flat(arrays: Iterable[FloatArray]) -> FloatArray:
+    return np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)])

@@ -118,8 +118,9 @@ def _divide(
     rounds = max(rounds, min(tables_first, most))
     roots = sum(math.sqrt(k) for k in cells)
     of_columns = Fraction(roots / (roots + TABLE_WEIGHT * rounds)).limit_denominator(1 << 20)
-    weights = [Fraction(k ** POWERS[kind]).limit_denominator(1 << 20) for k in cells]
-    columns = tuple(budget * of_columns * weight / sum(weights) for weight in weights)
+    weight = {k: Fraction(k ** POWERS[kind]).limit_denominator(1 << 20) for k in set(cells)}
+    unit = budget * of_columns / sum(weight[k] for k in cells)
+    columns = tuple(unit * weight[k] for k in cells)
     thresholds = sum(domain.has_thresholds for domain in domains)
     needed = delta if thresholds or kind == "gaussian" else Fraction(0)
     chance = delta * OF_THRESHOLDS / max(1, thresholds)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,6 +30,7 @@ FAR = Fraction(10**4)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 
 
+@lru_cache(maxsize=1024)  # a plan asks for the same few budgets again and again
 def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ, rounded down, for which ρ-zCDP implies (ε, δ)-DP, for ε ≥ 0 and 0 < δ < 1.
 
@@ -64,6 +66,7 @@ def gaussian_tail(variance: Fraction, k: int) -> Fraction:
     return _normal_tail(min(edge * edge / variance, FAR))
 
 
+@lru_cache(maxsize=1 << 12)
 def gaussian_threshold(variance: Fraction, chance: Fraction) -> int:
     """The smallest k ≥ 1 for which `gaussian_tail` is at most `chance`, which lies strictly between 0 and 1."""
     log_bound = chance.denominator.bit_length() - chance.numerator.bit_length() + 1  # at least ln(1/chance)

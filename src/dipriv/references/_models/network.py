@@ -5,18 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dipriv._base.arrays import FloatArray, first_not_below
-from dipriv._base.coordinates import EncodedColumn, UniformCoordinate, without_levels
+from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv._base.invariants import is_finite, is_nondecreasing, is_vector, require
 from dipriv._base.jit import jit
 from dipriv._base.registry import serializable
+from dipriv._random.bits import Draws, source
 from dipriv.references.protocol import PortableReference
 
 Groups = NDArray[np.int64]
+
+MAX_TYPICAL_ROWS, TYPICAL_CELLS = 16, 512
+"""The number of rows by whose levels kernels are compared, and of cells, which wide tables have in fewer rows."""
+
+
+class Guide(NamedTuple):
+    """Where the search for a group, and for a state in its group, begins: [0, 1] is divided into equal cells."""
+
+    groups: NDArray[np.int32]
+    """(tables, cells): the first group that ends in the cell or above it."""
+    states: NDArray[np.int32]
+    """The same for states; those of a group are from `starts` on, in `cells` of them."""
+    starts: Groups
+    cells: Groups
 
 
 @serializable()
@@ -69,11 +86,41 @@ class Node:
     def groups(self) -> int:
         return int(self.tables.shape[1]) - 1
 
-    @property
+    @cached_property
     def ends(self) -> FloatArray:
         """Where each state's share of its group ends."""
         last = np.append(self.group_of[1:] != self.group_of[:-1], True)
         return np.where(last, 1.0, np.append(self.inner[1:], 1.0))
+
+    def probabilities(self, joint: Groups) -> FloatArray:
+        """(rows, states): the probabilities of the states where the parents have these joint numbers."""
+        return np.asarray(np.diff(self.tables[joint], axis=1)[:, self.group_of] * (self.ends - self.inner))
+
+    @cached_property
+    def first(self) -> Groups:
+        """The first state of each group."""
+        return np.flatnonzero(np.diff(self.group_of, prepend=-1))
+
+    @cached_property
+    def guide(self) -> Guide:
+        """Built once: finding a quantile takes a step or two then."""
+        cells = _power_of_two(4 * self.groups)
+        groups = np.empty((len(self.tables), cells), dtype=np.int32)
+        for number, table in enumerate(self.tables):
+            groups[number] = np.searchsorted(table[1:-1], np.arange(cells) / cells)
+        bounds = np.append(self.first, len(self.inner))
+        sizes = np.array([_power_of_two(4 * int(size)) for size in np.diff(bounds)], dtype=np.int64)
+        states = [
+            begin + np.searchsorted(self.ends[begin : stop - 1], np.arange(size) / size)
+            for begin, stop, size in zip(bounds[:-1], bounds[1:], sizes, strict=True)
+        ]
+        starts = np.cumsum(sizes) - sizes
+        return Guide(groups, np.concatenate(states).astype(np.int32), starts, sizes)
+
+
+def _power_of_two(least: int) -> int:
+    """Cells of a power of two have exact ends, so that no number is below the cell that it is put into."""
+    return 1 << (least - 1).bit_length()
 
 
 @serializable(PortableReference)
@@ -108,12 +155,23 @@ class Network:
         groups = np.empty((len(self.nodes), len(u)), dtype=np.int64)
         for column, node in enumerate(self.nodes):
             joint = self._joint(node, groups)
-            first = np.flatnonzero(np.diff(node.group_of, prepend=-1))
-            from_uniforms(u[:, column], joint, first, node.inner, node.ends, node.tables, v[:, column], groups[column])
+            from_uniforms(
+                u[:, column], joint, node.first, node.inner, node.ends, node.tables, *node.guide,
+                v[:, column], groups[column],
+            )  # fmt: skip
         return v
 
     def coordinates(self, columns: Sequence[EncodedColumn]) -> list[UniformCoordinate]:
-        return without_levels(columns)
+        """Numbers, with the levels that they have in some rows: these are drawn here, from the network."""
+        bits = source(0)  # nothing private is drawn: the same rows each time
+        rows = max(2, min(MAX_TYPICAL_ROWS, TYPICAL_CELLS // len(columns)))
+        u = np.stack([Draws(bits, 0, rows, number).uniforms() for number in range(len(columns))], axis=1)
+        groups = np.ceil(self.from_uniform(u)).astype(np.int64).T - 1  # states
+        groups = np.stack([node.group_of[states] for node, states in zip(self.nodes, groups, strict=True)])
+        return [
+            column.with_probabilities_in_rows(node.probabilities(self._joint(node, groups)))
+            for column, node in zip(columns, self.nodes, strict=True)
+        ]
 
     def _joint(self, node: Node, groups: Groups) -> Groups:
         """The joint number of the parents' groups in each row."""
@@ -154,20 +212,28 @@ def from_uniforms(
     inner: FloatArray,
     ends: FloatArray,
     tables: FloatArray,
+    guide: NDArray[np.int32],
+    state_guide: NDArray[np.int32],
+    guide_starts: Groups,
+    guide_cells: Groups,
     v: FloatArray,
     groups: Groups,
 ) -> None:
     """The conditional quantile at each u: V inside a state of positive probability, and the group of the state."""
-    count = len(first)
+    count, cells = len(first), guide.shape[1]
     for i in range(len(u)):
-        row = tables[joint[i]]
-        x = min(max(u[i], 0.0), 1.0)
-        group = first_not_below(x, row[1:], count - 1)
-        low, high = row[group], row[group + 1]
+        c = joint[i]
+        x = min(u[i], 1.0) if u[i] >= 0.0 else 0.0  # not-a-number counts as 0
+        group = np.int64(guide[c, min(int(x * cells), cells - 1)])
+        while group < count - 1 and tables[c, group + 1] < x:
+            group += 1
+        low, high = tables[c, group], tables[c, group + 1]
         share = min(max((x - low) / (high - low), 2.0**-53), 1.0) if high > low else 1.0
-        begin = first[group]
-        stop = first[group + 1] if group + 1 < count else len(inner)
-        state = begin + first_not_below(share, ends[begin:stop], stop - begin - 1)
+        last = (first[group + 1] if group + 1 < count else len(inner)) - 1
+        parts = guide_cells[group]
+        state = np.int64(state_guide[guide_starts[group] + min(int(share * parts), parts - 1)])
+        while state < last and ends[state] < share:
+            state += 1
         width = ends[state] - inner[state]
         place = (share - inner[state]) / width if width > 0.0 else 1.0
         v[i] = state + min(max(place, 2.0**-32), 1.0)

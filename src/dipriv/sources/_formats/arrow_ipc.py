@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dipriv.sources._formats.registry import TableFile, file_format
+from dipriv._tables.presentation import Presentation
+from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
 from dipriv.sources._untrusted import validate_batch
 
 
 @dataclass(frozen=True)
-class ArrowIpc:
+class ArrowIpc(BinaryFormat):
     name: str = "arrow"
     suffixes: tuple[str, ...] = (".arrow", ".feather", ".ipc")
-    is_text: bool = False
 
     def schema(self, file: TableFile) -> pa.Schema:
         with file.open() as stream:
@@ -28,10 +28,7 @@ class ArrowIpc:
             for batch in _batches(stream):
                 yield validate_batch(file.name, batch).select(list(names))
 
-    def n_rows(self, file: TableFile) -> int | None:
-        return None
-
-    def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True) -> Any:
+    def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
         return _Writer(stream, schema)
 
 

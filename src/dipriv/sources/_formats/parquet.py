@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dipriv.sources._formats.registry import TableFile, file_format
+from dipriv._tables.presentation import Presentation
+from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
 from dipriv.sources._untrusted import rows_at_once, validate_batch
 
 
 @dataclass(frozen=True)
-class Parquet:
+class Parquet(BinaryFormat):
     name: str = "parquet"
     suffixes: tuple[str, ...] = (".parquet", ".pq")
-    is_text: bool = False
 
     def schema(self, file: TableFile) -> pa.Schema:
         with file.open() as stream:
@@ -33,7 +33,7 @@ class Parquet:
         with file.open() as stream:
             return int(pq.ParquetFile(stream).metadata.num_rows)
 
-    def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True) -> Any:
+    def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
         return pq.ParquetWriter(stream, schema, compression="zstd")
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError
+from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.spark.frame import SparkSource, quoted
 from dipriv.sources.spark.session import open_session
@@ -29,8 +31,18 @@ class SparkFiles:
     folder: Path | None = None
 
     @classmethod
-    def find(cls, pattern: str, format: str | None = None) -> SparkFiles:
-        """The files of a path: one file, all files in a folder, or those that a pattern such as in/*.csv matches."""
+    def find(
+        cls,
+        pattern: str,
+        format: str | None = None,
+        dialect: Dialect = DETECTED,
+        otherwise: Dialect | None = None,
+    ) -> SparkFiles:
+        """The files of a path: one file, all files in a folder, or those that a pattern such as in/*.csv matches.
+
+        Spark reads text files in one way only, so that a dialect is refused, and that of a schema for text files.
+        """
+        refuse_unused("files that Spark reads", dialect)
         place = Path(pattern)
         if place.is_dir():
             found = sorted(path for path in place.rglob("*") if path.is_file() and not _is_hidden(path, place))
@@ -45,6 +57,8 @@ class SparkFiles:
                 f"{pattern!r} has files of {', '.join(sorted(formats))}; Spark reads Parquet, CSV or TSV, one of them.",
                 "Give files of one format: a pattern such as folder/*.parquet picks them.",
             )
+        if formats != {"parquet"}:
+            refuse_unused("text files that Spark reads", otherwise or DETECTED)
         files = cls(place.name, tuple(found), formats.pop(), place if place.is_dir() else None)
         files._check()
         return files
@@ -93,7 +107,13 @@ class SparkFiles:
                 return {column.name: column.type for column in pq.read_schema(path)}
             except (pa.ArrowException, OSError):
                 raise InputError(f"{path.name} is not a whole Parquet file.", "Repair it, or leave it out.") from None
-        return dict.fromkeys(FileBatches.of(File.at(path, self.format)).schema.names, "there")
+        rows = FileBatches.of(File.at(path, self.format))
+        if rows.presentation.separator not in (",", "\t"):
+            raise InputError(
+                f"{path.name}: its cells are not separated by commas or tabs, which Spark needs here.",
+                "Release it without Spark, or write it to Parquet files.",
+            )
+        return dict.fromkeys(rows.schema.names, "there")
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:

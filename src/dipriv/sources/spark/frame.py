@@ -41,12 +41,13 @@ from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.column_types import TypeRules
 from dipriv._tables.frames import Column, Table
+from dipriv._tables.presentation import Presentation
 from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
 from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan
+from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, View
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -76,6 +77,8 @@ MAX_BUCKETS = 64
 """The most parts that the distinct values of all columns are divided into, for the workers to count."""
 LIMITS = {
     "groups": "a reference per group needs the table on one machine. Use one reference for all rows.",
+    "totals": "weights with a total need the sum of all released ones before the first leaves. Leave total out of the "
+    "schema, and rescale the released weights.",
     "unit": "contribution bounding needs all rows of a unit on one machine. Leave unit out, or bound rows in Spark.",
     "sample": "a report needs the table on one machine. Use dipriv compare on some of the files.",
 }
@@ -202,6 +205,10 @@ class SparkRows:
     def n_rows(self) -> int:
         return self.layout.n_rows
 
+    @property
+    def presentation(self) -> Presentation:
+        return Presentation()
+
     def columns(self, names: Sequence[str]) -> list[Column]:
         return [self.empty.column(name) for name in names]
 
@@ -216,9 +223,9 @@ class SparkRows:
             self.n_rows, out, out, self.n_rows - out, split, first_released=dict(zip(parts, firsts, strict=False))
         )
 
-    def countable(self, selection: RowSelection) -> CountableRows:
+    def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:
         count = selection.n_released if selection.split is None else selection.n_reference
-        return PackedRows(self, count, selection.split)
+        return PackedRows(self, count, selection.split, view)
 
     def gather(self, selection: RowSelection) -> Table:
         """The rows that are held out, brought to the driver: they are the reference."""
@@ -271,6 +278,7 @@ class PackedRows:
     rows: SparkRows
     n_rows: int
     split: Split | None = None
+    view: View | None = None
 
     def count(self, counter: Counter) -> list[Counts]:
         """The sums over all rows: of each task, then added up, by the workers in some parts where there are many."""
@@ -315,7 +323,7 @@ class PackedRows:
         """What a pass needs, on the workers: which rows, and this."""
         context = self.rows.packs.context
         with Workspace(context) as workspace, jobs(context), worker_errors():
-            yield workspace, workspace.broadcast((Packed(self.rows.layout, self.split), thing))
+            yield workspace, workspace.broadcast((Packed(self.rows.layout, self.split, self.view), thing))
 
 
 def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Workspace) -> Any:
@@ -379,7 +387,8 @@ def _empty(frame: Any, used: set[str]) -> Table:
             raise SchemaError(
                 f"column {column.name!r} has type {column.dataType.simpleString().partition('<')[0]}, for which Arrow "
                 "has none.",
-                "Convert it, or leave it out (drop=[...], --drop).",
+                "Convert it, or leave it out with drop=[...].",
+                command="Convert it, or leave it out with --drop.",
             )
     fields = [
         pa.field(name, types[name], frame.schema[name].nullable) if name in types else pa.field(name, pa.null())

@@ -28,7 +28,7 @@ from dipriv.errors import DiprivError, InputError, SourceChangedError
 from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
 from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
-from dipriv.sources.protocol import Counter, ReleasesTables, added
+from dipriv.sources.protocol import Counter, ReleasesTables, View, added
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
@@ -157,6 +157,8 @@ class Packed:
 
     layout: Layout
     split: Split | None
+    view: View | None = None
+    """Further columns of theirs."""
 
     def tables(self, packs: Iterable[Pack]) -> Iterator[Table]:
         """The rows of these blocks. A block that had to be packed again must be the same as at first."""
@@ -169,7 +171,8 @@ class Packed:
             if self.split is not None:
                 block = block.filter(pa.array(self.split.held_out(frames.read(block), first)))
             if block.num_rows:
-                yield _as_table(block)
+                table = _as_table(block)
+                yield table if self.view is None else self.view(table)
 
 
 def sums_of(packed: Packed, count: Counter, cores: int, packs: Iterable[Pack]) -> Iterator[tuple[int, list[Counts]]]:

@@ -80,3 +80,17 @@ def test_single_values_among_bins_have_groups_of_their_own() -> None:
 def test_numbers_have_the_digits_that_are_written() -> None:
     numbers = np.array([0.0, 7.0, -7.0, 10.0, 5.0, 65.0, 18.0, 2500.0, 0.125, 1e300, 1 / 3])
     assert digits_of(numbers).tolist() == [0.0, 1.0, 1.0, 1.0, 0.5, 1.5, 2.0, 1.5, 2.5, 1.0, 13.0]
+
+
+def test_positive_values_among_zeros_have_groups_of_their_own() -> None:
+    """Zeros were nearly all rows, so the column was one group, and depended on no other."""
+    counts = np.array([9200.0, *[80.0] * 10])  # no value but zero is heavy
+    digits = digits_of(np.arange(11.0))
+    groups = coarsened(counts, digits, 0, 12)
+    assert groups[0] == 0
+    assert (groups[1:] > 0).all()
+    assert 2 <= len(set(groups.tolist())) <= 1 + 800 // (0.25 * 10_000 / 12)
+    few = np.array([9990.0, *[1.0] * 10])
+    assert set(coarsened(few, digits, 0, 12).tolist()) == {0}
+    below = np.array([*[80.0] * 10, 9200.0])
+    assert len(set(coarsened(below, digits, 0, 12).tolist())) > 1

@@ -178,9 +178,9 @@ def test_fitting_is_deterministic() -> None:
 def test_fitting_never_raises_the_loss(seed: int) -> None:
     model = noisy_model(seed)
     losses = []
-    for _ in range(30):
-        losses.append(model._evaluate(model.logs)[1])
-        model.fit(1)
+    for rounds in (0, *[1] * 29):
+        model.fit(rounds)
+        losses.append(model.loss)
     assert np.all(np.diff(losses) <= 0)
     assert losses[-1] < 0.5 * losses[0]
     assert all(np.all(belief >= 0) for belief in model.beliefs)

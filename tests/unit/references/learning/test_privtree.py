@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dipriv.codecs.code_index import CodeIndex
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.references._learning import privtree
-from dipriv.references._learning.counters import below
 from dipriv.references._learning.measurements import Accountant
 from dipriv.references._learning.privtree import PrivTree
 from tests.support import ALARM, bits, chi_square_tail
@@ -40,7 +40,7 @@ def grown(line: OrderedCodes, epsilon: Fraction, codes: Codes, seed: int = 1) ->
     found = tree(line, epsilon, seed)
     while not found.grown:
         boundaries = found.boundaries()
-        found.grow(boundaries, below(codes, boundaries), len(codes))
+        found.grow(boundaries, CodeIndex.over(boundaries, 0).below(codes), len(codes))
     return found
 
 
@@ -254,7 +254,7 @@ def test_the_number_of_passes_does_not_change_the_tree(cells: int, monkeypatch: 
     while not found.grown:
         boundaries = found.boundaries()
         assert np.all(boundaries[1:] > boundaries[:-1])
-        found.grow(boundaries, below(codes, boundaries), len(codes))
+        found.grow(boundaries, CodeIndex.over(boundaries, 0).below(codes), len(codes))
         passes += 1
     assert np.array_equal(found.leaves, whole.leaves)
     assert found.depth == whole.depth
@@ -269,8 +269,8 @@ def test_more_boundaries_than_were_asked_for_do_no_harm() -> None:
     while not one.grown:
         asked = one.boundaries()
         more = np.unique(np.concatenate([other.boundaries(), line.octaves.starts, np.arange(40, 60)]))
-        one.grow(asked, below(codes, asked), len(codes))
-        other.grow(more, below(codes, more), len(codes))
+        one.grow(asked, CodeIndex.over(asked, 0).below(codes), len(codes))
+        other.grow(more, CodeIndex.over(more, 0).below(codes), len(codes))
     assert np.array_equal(one.leaves, other.leaves)
 
 
@@ -295,5 +295,5 @@ def test_an_atom_is_found_to_the_last_digit_and_empty_space_is_not_split() -> No
 def test_counts_below_boundaries_are_exact() -> None:
     rng: NDArray[np.int64] = np.random.default_rng(3).integers(-50, 50, 1000)
     boundaries = np.array([-(2**63), -50, -3, 0, 7, 49, 2**63 - 1])
-    assert below(rng, boundaries).tolist() == [int((rng < edge).sum()) for edge in boundaries]
-    assert below(rng[:0], boundaries).tolist() == [0] * 7
+    assert CodeIndex.over(boundaries, 0).below(rng).tolist() == [int((rng < edge).sum()) for edge in boundaries]
+    assert CodeIndex.over(boundaries, 0).below(rng[:0]).tolist() == [0] * 7

@@ -1,0 +1,180 @@
+"""Batches that were read once, for later passes: in memory, and beyond a limit in an encrypted scratch file.
+
+Later passes that read these cannot meet other rows than the first pass did: what a row is released as, and what was
+counted of it, are of the same row even if the source changes meanwhile. That is more than comparing digests of two
+readings, which finds a change only after it has happened.
+
+The scratch file has no name from the start, or loses it at once: it is gone when the process ends, however it ends. It
+is readable for its owner only, and what is in it is AES-256 in counter mode under a key that is in memory alone.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Literal
+from weakref import finalize
+
+import pyarrow as pa
+
+from dipriv._tables.presentation import Presentation, TextColumns
+from dipriv.sources.typed import Batches
+
+MAX_BYTES = 1 << 27
+"""Of batches that are kept in memory; others go to the scratch file."""
+MAX_TEXT_BYTES = 1 << 26
+"""The same for text that is about to be read as other types."""
+_BLOCK = 16
+"""Bytes that one number of the cipher's counter encrypts."""
+
+
+@dataclass(eq=False)
+class KeptBatches:
+    """Tables in the order in which they were added; `is_whole` says whether all could be kept.
+
+    A table may have several batches: dictionaries of narrow indices cannot always be put together.
+    """
+
+    limit: int = field(default_factory=lambda: MAX_BYTES)
+    is_whole: bool = True
+    _tables: list[pa.Table | tuple[int, int]] = field(repr=False, default_factory=list)
+    """In memory, or (place, size) in the scratch file."""
+    _bytes: int = 0
+    _scratch: _Scratch | None = field(repr=False, default=None)
+
+    def add(self, table: pa.Table) -> None:
+        """Keep a table; where the disk has no room for it, none is kept from here on."""
+        if not self.is_whole:
+            return
+        if self._scratch is None and self._bytes + table.nbytes <= self.limit:
+            self._bytes += table.nbytes
+            self._tables.append(table)
+            return
+        try:
+            self._scratch = self._scratch or _Scratch()
+            self._tables.append(self._scratch.write(table))
+        except OSError:
+            self.close()
+            self.is_whole = False
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for kept in self._tables:
+            if isinstance(kept, pa.Table):
+                yield kept
+            elif self._scratch is not None:
+                yield self._scratch.read(*kept)
+
+    def close(self) -> None:
+        """Forget all batches."""
+        self._tables, self._bytes = [], 0
+        if self._scratch is not None:
+            self._scratch.file.close()
+        self._scratch = None
+
+    def __reduce__(self) -> Any:
+        raise TypeError("batches that are kept are private rows, and are not pickled or copied")
+
+
+@dataclass(eq=False)
+class _Scratch:
+    """A file without a name, each part of which is encrypted under other numbers of one counter."""
+
+    file: Any = field(repr=False, default_factory=lambda: tempfile.TemporaryFile(buffering=0))  # noqa: SIM115
+    _key: bytes = field(repr=False, default_factory=lambda: os.urandom(32))
+    _end: int = 0
+    _lock: Any = field(repr=False, default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        finalize(self, self.file.close)
+
+    def write(self, table: pa.Table) -> tuple[int, int]:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        plain = sink.getvalue()
+        place, hidden = self._end, self._applied(self._end, plain)
+        with self._lock:
+            self.file.seek(place)
+            rest = memoryview(hidden)[: plain.size]
+            while rest:
+                rest = rest[self.file.write(rest) :]
+        self._end += -(-plain.size // _BLOCK) * _BLOCK
+        return place, plain.size
+
+    def read(self, place: int, size: int) -> pa.Table:
+        hidden = bytearray(size)
+        with self._lock:
+            self.file.seek(place)
+            rest = memoryview(hidden)
+            while rest and (count := self.file.readinto(rest)):
+                rest = rest[count:]
+        with pa.ipc.open_stream(pa.py_buffer(self._applied(place, hidden))) as reader:
+            return reader.read_all()
+
+    def _applied(self, place: int, content: Any) -> bytearray:
+        """The content under the cipher, or without it: the same exclusive or."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        cipher = Cipher(algorithms.AES(self._key), modes.CTR((place // _BLOCK).to_bytes(_BLOCK, "big"))).encryptor()
+        done = bytearray(len(memoryview(content).cast("B")) + _BLOCK)  # the cipher asks for room beyond what it writes
+        cipher.update_into(memoryview(content).cast("B"), done)
+        return done
+
+
+@dataclass(eq=False)
+class ReadOnce:
+    """A table whose cells are read from their source once for two passes: the first keeps what the second has.
+
+    Call `forget` after the second; further passes read the source.
+    """
+
+    rows: Batches
+    names: tuple[str, ...]
+    """The columns that one of the two passes asks for."""
+    _kept: KeptBatches = field(repr=False, default_factory=lambda: KeptBatches(MAX_TEXT_BYTES))
+    _next: Literal["keep", "serve", "read"] = "keep"
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+    @property
+    def categories(self) -> Mapping[str, pa.Array]:
+        return self.rows.categories
+
+    @property
+    def presentation(self) -> Presentation:
+        return self.rows.presentation
+
+    @property
+    def text_columns(self) -> TextColumns:
+        return self.rows.text_columns
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.rows.n_rows
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns, from the start."""
+        if self._next == "read":
+            yield from self.rows.batches(names)
+        elif self._next == "serve":
+            for table in self._kept:
+                yield from table.select(list(names)).to_batches()
+        else:
+            for batch in self.rows.batches(self.names):
+                self._kept.add(pa.Table.from_batches([batch]))
+                yield batch.select(list(names))
+            self._next = "serve" if self._kept.is_whole else "read"
+
+    def forget(self) -> None:
+        """Give the room free."""
+        self._kept.close()
+        self._next = "read"
