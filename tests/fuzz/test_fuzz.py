@@ -24,7 +24,7 @@ from fuzz import __main__ as runner
 from fuzz import children, seeds, targets
 from fuzz.mutate import VALUES, mutate_bytes, mutate_plain
 
-EXAMPLES = {"ledger": 60, "privatize": 25, "excel": 60, "stata": 25, "spss": 25, "xport": 25}
+EXAMPLES = {"ledger": 60, "privatize": 25, "excel": 60, "stata": 25, "spss": 25, "xport": 25, "orc": 25}
 """Of the slow ones; of the others 300."""
 quick = settings(
     derandomize=True,

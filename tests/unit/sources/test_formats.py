@@ -407,14 +407,17 @@ def test_a_table_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     refused(StorageError, "t.dta has 300 rows and 5 columns", call=lambda: File.at(file).read())
 
 
-def test_a_file_that_ends_the_process_that_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dipriv.sources import _readstat_process
+@pytest.mark.parametrize(("name", "shown"), [("t.sav", "a SPSS file"), ("t.orc", "an ORC file")])
+def test_a_file_that_ends_the_process_that_reads_it(
+    name: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dipriv.sources import _reader_process
 
-    file = put(tmp_path / "t.sav", PEOPLE)
+    file = put(tmp_path / name, PEOPLE)
     fatal = tmp_path / "fatal.py"
     fatal.write_text("import os\nos.abort()\n")
-    monkeypatch.setattr(_readstat_process, "__file__", str(fatal))
-    refused(InputError, "t.sav cannot be read as a SPSS file", call=lambda: File.at(file).read())
+    monkeypatch.setattr(_reader_process, "__file__", str(fatal))
+    refused(InputError, f"{name} cannot be read as {shown}", call=lambda: File.at(file).read())
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
-"""ORC files, stripe by stripe, validated."""
+"""ORC files, stripe by stripe, validated; a process of its own reads them, since damaged ones may end it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from dipriv._tables.presentation import Presentation
+from dipriv.errors import InputError
+from dipriv.sources._formats.apart import reader_process
 from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
 from dipriv.sources._untrusted import check_width, validate_batch
 
@@ -20,29 +23,43 @@ class Orc(BinaryFormat):
     suffixes: tuple[str, ...] = (".orc",)
 
     def schema(self, file: TableFile) -> pa.Schema:
-        from pyarrow import orc
-
-        with file.open() as stream:
-            found: pa.Schema = orc.ORCFile(stream).schema
+        found = self._facts(file).remove_metadata()
         check_width(file.name, len(found))
         return found
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        from pyarrow import orc
-
-        with file.open() as stream:
-            found = orc.ORCFile(stream)
-            for stripe in range(found.nstripes):
-                yield validate_batch(file.name, found.read_stripe(stripe, columns=list(names))).select(list(names))
+        with _read(file) as batches:
+            for batch in batches:
+                yield validate_batch(file.name, batch.select(list(names))).replace_schema_metadata()
 
     def n_rows(self, file: TableFile) -> int | None:
-        from pyarrow import orc
+        return int(self._facts(file).metadata[b"rows"])
 
-        with file.open() as stream:
-            return int(orc.ORCFile(stream).nrows)
+    def _facts(self, file: TableFile) -> pa.Schema:
+        def find() -> pa.Schema:
+            with _read(file, "facts") as batches:
+                return batches.read_all().schema
+
+        return file.kept("facts", find)
 
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
         return _Writer(stream, schema)
+
+
+@contextmanager
+def _read(file: TableFile, *options: str) -> Iterator[pa.RecordBatchReader]:
+    with reader_process(file, "orc", *options) as process:
+        try:
+            with pa.ipc.open_stream(process.stdout) as batches:
+                yield batches
+        except (pa.ArrowInvalid, OSError):
+            raise _unreadable(file) from None
+    if process.returncode:
+        raise _unreadable(file)
+
+
+def _unreadable(file: TableFile) -> InputError:
+    return InputError(f"{file.name} cannot be read as an ORC file.", "Save it again, or convert it to Parquet.")
 
 
 class _Writer:

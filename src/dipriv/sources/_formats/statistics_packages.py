@@ -11,9 +11,6 @@ import datetime as dt
 import itertools
 import json
 import math
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,11 +25,11 @@ import pyarrow.types as pt
 from dipriv._tables.column_types import fits
 from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv.errors import DiprivError, InputError, SchemaError
-from dipriv.sources import _readstat_process
+from dipriv.sources._formats.apart import reader_process
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
 from dipriv.sources._formats.whole import BYTES_A_CELL, TableWriter, WholeFormat, check_room, optional
-from dipriv.sources._readstat_process import TOO_LARGE, UNREADABLE
-from dipriv.sources._untrusted import check_width, memory, validate_batch
+from dipriv.sources._reader_process import TOO_LARGE, UNREADABLE
+from dipriv.sources._untrusted import check_width, validate_batch
 
 CELLS_AT_ONCE = 20_000_000
 """In a batch that is read."""
@@ -152,19 +149,20 @@ class StatisticsFile(WholeFormat):
 
     def _read(self, file: TableFile) -> Contents:
         _pyreadstat()
-        with file.open() as stream:
-            found = _run(_READERS[self.name], stream.read())
-        if found.returncode == TOO_LARGE:
-            rows, columns = map(int, found.stdout.split())
+        with reader_process(file, _READERS[self.name], CELLS_AT_ONCE, BYTES_A_CELL) as process:
+            written, _ = process.communicate()
+        if process.returncode == TOO_LARGE:
+            rows, columns = map(int, written.split())
             check_room(file.name, rows, columns)
+        code = process.returncode
         try:
-            with pa.ipc.open_stream(found.stdout) as batches:
+            with pa.ipc.open_stream(written) as batches:
                 check_width(file.name, len(batches.schema))
                 table = pa.Table.from_batches([validate_batch(file.name, of) for of in batches], batches.schema)
                 facts = json.loads(batches.schema.metadata[b"facts"])
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError):
-            found.returncode = found.returncode or UNREADABLE
-        if found.returncode:
+            code = code or UNREADABLE
+        if code:
             raise InputError(
                 f"{file.name} cannot be read as a {_SHOWN[self.name]} file.", "Save it again, or convert it to CSV."
             )
@@ -194,14 +192,6 @@ class StatisticsFile(WholeFormat):
         presentation = Presentation(has_plain_numbers=True, value_labels=labels, column_labels=facts["column_labels"])
         stored = TextColumns(frozenset(texts), found=frozenset(labels), settled=frozenset(judged))
         return Contents(pa.table(columns), stored, presentation)
-
-
-def _run(reader: str, content: bytes) -> subprocess.CompletedProcess[bytes]:
-    """Read in a process of its own: damaged files may end it."""
-    limits = (memory(), CELLS_AT_ONCE, BYTES_A_CELL)
-    command = [sys.executable, "-P", _readstat_process.__file__, reader, *map(str, limits)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.run(command, input=content, capture_output=True, check=False, env=environment)  # noqa: S603 - our own
 
 
 def _labelled(name: str, values: pa.Array, labels: Mapping[float, str]) -> pa.Array | None:

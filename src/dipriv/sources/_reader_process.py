@@ -1,13 +1,15 @@
-"""A program that reads a file of Stata, SPSS or SAS by ReadStat, in a process of its own.
+"""A program that reads a file of Stata, SPSS, SAS (by ReadStat) or ORC (by Arrow), in a process of its own.
 
-ReadStat is written in C, and some damaged files end the process that reads them: here that is a process that has
-nothing else to lose. It knows nothing of dipriv.
+Both libraries are written in C or C++, and some damaged files end the process that reads them: here that is a process
+that has nothing else to lose. It knows nothing of dipriv.
 
-    python -P _readstat_process.py READER BYTES CELLS BYTES_A_CELL < FILE > ARROW_STREAM
+    python -P _reader_process.py read_dta|... BYTES CELLS BYTES_A_CELL < FILE > ARROW_STREAM
+    python -P _reader_process.py orc BYTES [facts] < FILE > ARROW_STREAM
 
-The cells are doubles and texts, CELLS of them in a batch at most. What the file says about its columns is in the
-schema's metadata, as JSON. Exit codes: 0; 1 if the file cannot be read; 2 if it needs more memory than BYTES, and then
-the output is "ROWS COLUMNS".
+No more memory is taken than BYTES. ReadStat's cells are doubles and texts, CELLS of them in a batch at most; what the
+file says about its columns is in the schema's metadata, as JSON. A batch of ORC is a stripe; the number of rows is in
+the schema's metadata, and `facts` leaves out the rows. Exit codes: 0; 1 if the file cannot be read; 2 if ReadStat needs
+more memory than BYTES, and then the output is "ROWS COLUMNS".
 """
 
 from __future__ import annotations
@@ -20,13 +22,31 @@ from typing import Any
 UNREADABLE, TOO_LARGE = 1, 2
 
 
-def main() -> int:
-    """Read, and write."""
+def main(reader: str, room: str, *options: str) -> int:
+    """Read standard input, and write standard output."""
+    _limit(int(room))
+    if reader == "orc":
+        return _orc(*options)
+    return _readstat(reader, int(room), *map(int, options))
+
+
+def _orc(*options: str) -> int:
+    import pyarrow as pa
+    from pyarrow import orc
+
+    found = orc.ORCFile(pa.BufferReader(sys.stdin.buffer.read()))
+    schema = found.schema.with_metadata({"rows": str(found.nrows)})
+    with pa.ipc.new_stream(sys.stdout.buffer, schema) as out:
+        for stripe in range(0 if "facts" in options else found.nstripes):
+            out.write_batch(found.read_stripe(stripe).replace_schema_metadata(schema.metadata))
+    return 0
+
+
+def _readstat(name: str, room: int, cells: int, bytes_a_cell: int) -> int:
     import pyarrow as pa
     import pyreadstat
 
-    reader, room, cells, bytes_a_cell = getattr(pyreadstat, sys.argv[1]), *map(int, sys.argv[2:])
-    _limit(room)
+    reader = getattr(pyreadstat, name)
     content = io.BytesIO(sys.stdin.buffer.read())
     options = {"output_format": "dict", "disable_datetime_conversion": True}
     _, facts = reader(content, metadataonly=True, **options)
@@ -75,6 +95,6 @@ def _limit(room: int) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(*sys.argv[1:]))
     except Exception:  # messages may hold cells
         sys.exit(UNREADABLE)
