@@ -46,7 +46,7 @@ class KeptBatches:
     _scratch: _Scratch | None = field(repr=False, default=None)
 
     def add(self, table: pa.Table) -> None:
-        """Keep a table; where the disk has no room for it, none is kept from here on."""
+        """Keep a table; where the disk has no room for it, none is kept from here on, and those before may be closed."""
         if not self.is_whole:
             return
         if self._scratch is None and self._bytes + table.nbytes <= self.limit:
@@ -57,7 +57,6 @@ class KeptBatches:
             self._scratch = self._scratch or _Scratch()
             self._tables.append(self._scratch.write(table))
         except OSError:
-            self.close()
             self.is_whole = False
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -172,7 +171,9 @@ class ReadOnce:
             for batch in self.rows.batches(self.names):
                 self._kept.add(pa.Table.from_batches([batch]))
                 yield batch.select(list(names))
-            self._next = "serve" if self._kept.is_whole else "read"
+            self._next = "serve"
+            if not self._kept.is_whole:
+                self.forget()
 
     def forget(self) -> None:
         """Give the room free."""
