@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
+from dipriv._base.jit import jit
 
 MAX_LEVELS = 1 << 10
 """More levels are merged by quantiles first."""
@@ -155,9 +156,15 @@ def _merged(pi: FloatArray, max_bins: int) -> NDArray[np.intp]:
         middle = np.cumsum(pi) - pi / 2
         coarse = np.unique((middle * (MAX_LEVELS / pi.sum())).astype(np.int64), return_inverse=True)[1]
         return _merged(np.bincount(coarse, weights=pi).astype(np.float64), max_bins)[coarse]
+    return merge_rarest(pi, max_bins)
+
+
+@jit
+def merge_rarest(pi: FloatArray, max_bins: int) -> NDArray[np.intp]:
+    """The bins where two neighbours share one, the rarest pair first, until there are few enough."""
     count = len(pi)
-    after, before = list(range(1, count + 1)), list(range(-1, count - 1))
-    mass, alive = pi.tolist(), [True] * count
+    after, before = np.arange(1, count + 1), np.arange(-1, count - 1)
+    mass, alive = pi.copy(), np.ones(count, dtype=np.intp)
     pairs = [(mass[i] + mass[i + 1], i, i + 1) for i in range(count - 1)]
     heapify(pairs)
     left = count
@@ -165,7 +172,7 @@ def _merged(pi: FloatArray, max_bins: int) -> NDArray[np.intp]:
         total, i, j = heappop(pairs)
         if not (alive[i] and alive[j] and after[i] == j and total == mass[i] + mass[j]):
             continue
-        mass[i], alive[j], after[i] = total, False, after[j]
+        mass[i], alive[j], after[i] = total, 0, after[j]
         if after[i] < count:
             before[after[i]] = i
             heappush(pairs, (total + mass[after[i]], i, after[i]))

@@ -98,7 +98,8 @@ def _put(whole: Sequence[ColumnValues], rows: slice, parts: Sequence[ColumnValue
 
 def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
     """The work on each item, in order, on all cores; what a thread of these does is not divided again."""
-    if threads() == 1 or getattr(_here, "works", False):
+    items = list(items)
+    if len(items) < 2 or threads() == 1 or getattr(_here, "works", False):
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads(), initializer=lambda: setattr(_here, "works", True)) as pool:
         return list(pool.map(work, items))

@@ -235,9 +235,11 @@ Counts: TypeAlias = NDArray[np.int64]
 NO_CELLS: Counts = np.zeros(len(CellClass), dtype=np.int64)
 
 
-def count_classes(cells: Cells) -> Counts:
-    """How many cells of each class there are."""
-    return np.bincount(cells.classes, minlength=len(CellClass))
+def count_classes(cells: Cells, times: Counts | None = None) -> Counts:
+    """How many cells of each class there are, each counted once or as often as `times` says."""
+    if times is None:
+        return np.bincount(cells.classes, minlength=len(CellClass))
+    return np.bincount(cells.classes, times, len(CellClass)).astype(np.int64)
 
 
 def check_given(rules: TypeRules, typed: Mapping[str, str]) -> None:

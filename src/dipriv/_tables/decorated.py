@@ -25,6 +25,7 @@ from dipriv._tables.cell_classes import (
     digit,
     is_space,
 )
+from dipriv._tables.repeated import distinct
 
 SYMBOLS: Final = ("$", "€", "£", "¥", "₹", "%", "EUR", "USD", "GBP", "CHF", "JPY")
 """What may stand before or behind a number: signs and codes of currencies, and percent."""
@@ -115,12 +116,13 @@ def decoration_counts(shapes: Shapes) -> Shapes:
 
 
 def count_shapes(texts: pa.Array, marks: Sequence[str]) -> Shapes:
-    """The shapes of text cells; nulls, empty cells and `marks` are missing."""
+    """The shapes of text cells, which may be coded; nulls, empty cells and `marks` are missing."""
+    texts, times = distinct(texts)
     texts = _large(texts)
     counts = no_shapes()
     if len(texts):
         letters, ends = _buffers(texts)
-        _count(letters, ends, classify(texts, marks).classes, counts)
+        _count(letters, ends, classify(texts, marks).classes, times, counts)
     return counts
 
 
@@ -163,72 +165,76 @@ def _buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 @jit
 def _count(
-    letters: NDArray[np.uint8], ends: NDArray[np.int64], classes: NDArray[np.uint8], counts: NDArray[np.int64]
+    letters: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    classes: NDArray[np.uint8],
+    times: NDArray[np.int64],
+    counts: NDArray[np.int64],
 ) -> None:
     for row in range(len(ends) - 1):
-        kind = classes[row]
+        kind, n = classes[row], times[row]
         if kind not in (_OTHER, _OTHER_DATE, _DECIMAL, _WHOLE):
-            counts[kind] += 1
-            counts[_READING + kind] += 1
+            counts[kind] += n
+            counts[_READING + kind] += n
             continue
         i, end = _trimmed(letters, ends[row], ends[row + 1])
         if kind == _WHOLE:  # a sign at most, and digits
             digits = end - _after_sign(letters, i, end)
-            counts[_DECORATIONS] += 1
-            _count_reading(counts, 0, True, kind, 0, 0, digits)
-            _count_reading(counts, _READING, True, kind, 0, 0, digits)
+            counts[_DECORATIONS] += n
+            _count_reading(counts, n, 0, True, kind, 0, 0, digits)
+            _count_reading(counts, n, _READING, True, kind, 0, 0, digits)
             continue
         found, decoration, whole, point, comma, point_group, comma_group, point_places, comma_places, _, _ = _number(
             letters, i, end
         )
         if found:
-            counts[_DECORATIONS + decoration] += 1
-            counts[_EVIDENCE] += point and not comma
-            counts[_EVIDENCE + 1] += comma and not point
-            counts[_EVIDENCE + 2] += point and comma and point_places != comma_places
+            counts[_DECORATIONS + decoration] += n
+            counts[_EVIDENCE] += n * (point and not comma)
+            counts[_EVIDENCE + 1] += n * (comma and not point)
+            counts[_EVIDENCE + 2] += n * (point and comma and point_places != comma_places)
             plain = kind if kind == _DECIMAL else 0
-            counts[_REWRITTEN] += plain == 0
-            _count_reading(counts, 0, point, plain, point_group, point_places, whole)
-            _count_reading(counts, _READING, comma, 0, comma_group, comma_places, whole)
+            counts[_REWRITTEN] += n * (plain == 0)
+            _count_reading(counts, n, 0, point, plain, point_group, point_places, whole)
+            _count_reading(counts, n, _READING, comma, 0, comma_group, comma_places, whole)
         elif kind == _DECIMAL:  # with an exponent, infinite
             if _has(letters, i, end, _POINT):
-                counts[_EVIDENCE] += 1
-                counts[_READING + _OTHER] += 1
+                counts[_EVIDENCE] += n
+                counts[_READING + _OTHER] += n
             else:
-                counts[_READING + kind] += 1
-            counts[kind] += 1
-            counts[_DECORATIONS] += 1
+                counts[_READING + kind] += n
+            counts[kind] += n
+            counts[_DECORATIONS] += n
         else:
             order, _, _, _, time = _date(letters, i, end)
             if order == 0:  # no date, or one with a year of two digits
-                counts[kind] += 1
-                counts[_READING + kind] += 1
+                counts[kind] += n
+                counts[_READING + kind] += n
             elif order == 1:
-                counts[_REWRITTEN] += 1
+                counts[_REWRITTEN] += n
                 of = _DATE if time < 0 else _SECONDS
-                counts[of] += 1
-                counts[_READING + of] += 1
+                counts[of] += n
+                counts[_READING + of] += n
             else:
-                counts[_REWRITTEN] += 1
-                counts[_OTHER_DATE] += 1
-                counts[_READING + _OTHER_DATE] += 1
-                counts[_EVIDENCE + 3] += order == 2
-                counts[_EVIDENCE + 4] += order == 3
-                counts[_EVIDENCE + 5] += order == 4
-                counts[_EVIDENCE + (6 if time < 0 else 7)] += 1
+                counts[_REWRITTEN] += n
+                counts[_OTHER_DATE] += n
+                counts[_READING + _OTHER_DATE] += n
+                counts[_EVIDENCE + 3] += n * (order == 2)
+                counts[_EVIDENCE + 4] += n * (order == 3)
+                counts[_EVIDENCE + 5] += n * (order == 4)
+                counts[_EVIDENCE + (6 if time < 0 else 7)] += n
 
 
 @jit
 def _count_reading(
-    counts: NDArray[np.int64], start: int, readable: bool, kind: int, group: int, places: int, whole: int
+    counts: NDArray[np.int64], n: int, start: int, readable: bool, kind: int, group: int, places: int, whole: int
 ) -> None:
     if not readable:
-        counts[start + _OTHER] += 1
+        counts[start + _OTHER] += n
         return
-    counts[start + (kind or (_WHOLE if places == 0 and whole <= _DIGITS else _DECIMAL))] += 1
+    counts[start + (kind or (_WHOLE if places == 0 and whole <= _DIGITS else _DECIMAL))] += n
     if group or whole >= 4:
-        counts[start + _CLASSES + group] += 1
-    counts[start + _CLASSES + _GROUPS + min(places, MAX_PLACES)] += 1
+        counts[start + _CLASSES + group] += n
+    counts[start + _CLASSES + _GROUPS + min(places, MAX_PLACES)] += n
 
 
 @jit

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from dipriv._base.arrays import FloatArray
 from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
 from dipriv._base.near_names import did_you_mean
+from dipriv._base.parallel import in_parallel
 from dipriv.errors import InputError
 from dipriv.kernels._cap.kernel import MAX_COLUMNS, CapKernel
 from dipriv.kernels._joint.kernel import JointKernel, integer_weights
@@ -273,11 +274,20 @@ class KernelRequest:
                 expected += float(share) * part.fidelity(kernel.joint_probabilities(column, part.cuts))
                 continue
             if share not in of_ranks:
-                of_ranks[share] = kernel.joint_probabilities(column, FINE.cuts)
-            parts = [FINE] if margin.in_rows is None else margin.partitions_in_rows(MAX_BINS)
+                of_ranks[share] = _cumulative(kernel.joint_probabilities(column, FINE.cuts))
+            parts = self._levels_in_rows[column]
             kept = [part.fidelity(_on_cuts(of_ranks[share], part.cuts)) for part in parts]
             expected += float(share) * sum(kept) / len(kept)
         return expected, kernel
+
+    @cached_property
+    def _levels_in_rows(self) -> list[list[Partition]]:
+        """Of each column what its noise is judged by, the same for all kernels: levels in rows, else ranks."""
+
+        def levels(margin: UniformCoordinate) -> list[Partition]:
+            return [FINE] if margin.in_rows is None else margin.partitions_in_rows(MAX_BINS)
+
+        return in_parallel(levels, self.margins)
 
     def most_by_columns(self, epsilon: float) -> float:
         """An upper bound for kernels of separate columns: ε-private noise leaves a correlation of tanh(ε/2) at most."""
@@ -286,11 +296,16 @@ class KernelRequest:
         return sum(float(share) * math.tanh(epsilon * float(share) / 2) for share in self.shares)
 
 
-def _on_cuts(joint: FloatArray, cuts: FloatArray) -> FloatArray:
+def _cumulative(joint: FloatArray) -> FloatArray:
+    """The joint distribution function at the cuts."""
+    return np.pad(joint.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+
+
+def _on_cuts(cumulative: FloatArray, cuts: FloatArray) -> FloatArray:
     """Joint probabilities of other bins, from those of equal ones, inside of which both ranks are uniform."""
-    cumulative = np.pad(joint.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    low = np.minimum((cuts * len(joint)).astype(np.int64), len(joint) - 1)
-    place = (cuts * len(joint) - low)[:, np.newaxis]
+    bins = len(cumulative) - 1
+    low = np.minimum((cuts * bins).astype(np.int64), bins - 1)
+    place = (cuts * bins - low)[:, np.newaxis]
     for _ in range(2):
         cumulative = (cumulative[low] * (1 - place) + cumulative[low + 1] * place).T
     return np.diff(np.diff(cumulative, axis=0), axis=1)

@@ -101,13 +101,6 @@ def row_hashes(sums: Hashes, key: Words) -> Hashes:
     return found
 
 
-def word_hashes(words: Words, kind: int, key: Words) -> Words:
-    """Keyed hashes of words and their kind, of 64 bits each."""
-    found = np.empty(len(words), np.uint64)
-    _hash_shortly(words, np.uint64(kind), key[0], key[1], found)
-    return found
-
-
 def _of_words(values: NDArray[np.int64], kinds: NDArray[np.uint8], key: Words) -> Hashes:
     found = Hashes.empty(len(values))
     _hash_words(values, kinds, key[0], key[1], found.high, found.low)
@@ -305,17 +298,16 @@ def _hash_rows(one: Words, other: Words, k0: np.uint64, k1: np.uint64, high: Wor
 
 
 @jit
-def _hash_shortly(words: Words, kind: np.uint64, k0: np.uint64, k1: np.uint64, found: Words) -> None:
+def hash_shortly(value: np.uint64, kind: np.uint64, k0: np.uint64, k1: np.uint64) -> np.uint64:
     """The first 64 bits of `_hash_word`."""
-    for i in range(len(words)):
-        a, b, c, d = _started(k0, k1)
-        a, b, c, d = _absorbed(a, b, c, d, words[i])
-        a, b, c, d = _absorbed(a, b, c, d, (np.uint64(9) << np.uint64(56)) | kind)
-        c ^= np.uint64(0xEE)
-        a, b, c, d = _mixed(a, b, c, d)
-        a, b, c, d = _mixed(a, b, c, d)
-        a, b, c, d = _mixed(a, b, c, d)
-        found[i] = a ^ b ^ c ^ d
+    a, b, c, d = _started(k0, k1)
+    a, b, c, d = _absorbed(a, b, c, d, value)
+    a, b, c, d = _absorbed(a, b, c, d, (np.uint64(9) << np.uint64(56)) | kind)
+    c ^= np.uint64(0xEE)
+    a, b, c, d = _mixed(a, b, c, d)
+    a, b, c, d = _mixed(a, b, c, d)
+    a, b, c, d = _mixed(a, b, c, d)
+    return a ^ b ^ c ^ d
 
 
 @jit

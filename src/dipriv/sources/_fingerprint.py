@@ -46,12 +46,15 @@ from dipriv._base.table_fingerprint import (
     packed_sample,
 )
 from dipriv.errors import InputError
-from dipriv.sources._cells import ROW, Hashes, Words, cell_hashes, row_hashes, word_hashes
+from dipriv.sources._cells import ROW, Hashes, Words, cell_hashes, hash_shortly, row_hashes
 from dipriv.sources._samples import LAST, Counted, Sample
 from dipriv.sources.protocol import FingerprintRequest
 
 _KEY_BYTES = range(16, 65)
-_SLICE_ROWS = 1 << 15
+_SLICE_ROWS, _MIN_SLICE_ROWS, _SLICE_CELLS = 1 << 15, 1 << 10, 1 << 18
+"""Rows that are hashed at a time, fewer of wide tables."""
+_BLOCK_ROWS = 1 << 10
+"""Rows whose sums stay in the processor's cache."""
 _COLUMN_WORDS = 1 << 15
 """The size of all samples of columns together, unless that is less than `SKETCH_SIZE` for each."""
 _DISTINCT = 1 / 16
@@ -96,6 +99,17 @@ class _Keys:
         return hashlib.blake2b(label, key=self.digest, digest_size=16, person=b"subset", salt=bytes([way])).digest()
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What some rows add: the sums of columns, rows and their order, and hashes for each sample."""
+
+    rows: int
+    columns: Words
+    table: Words
+    order: Words
+    samples: list[Words]
+
+
 class Fingerprint:
     """The fingerprint of a table that comes in batches.
 
@@ -138,35 +152,45 @@ class Fingerprint:
                 f"a batch has {batch.num_columns} columns that are not the table's {len(self.names)} in their order.",
                 "Give batches of one table.",
             )
-        for start in range(0, batch.num_rows, _SLICE_ROWS):
-            self._update(batch.slice(start, _SLICE_ROWS))
+        size = max(_MIN_SLICE_ROWS, min(_SLICE_ROWS, _SLICE_CELLS // max(1, len(self.names))))
+        slices = [batch.slice(start, size) for start in range(0, batch.num_rows, size)]
+        first = 0 if self.rows else 1  # by the samples of the first rows most others are left out at once
+        for some in (slices[:first], slices[first:]):
+            for part in in_parallel(self._part, some):
+                self._add(part)
 
-    def _update(self, some: pa.RecordBatch) -> None:
+    def _part(self, some: pa.RecordBatch) -> _Part:
+        """What some rows add."""
         sums = Hashes(*(np.zeros(some.num_rows, np.uint64) for _ in range(2)))
-        named = np.zeros((len(_WAYS), some.num_rows), np.uint64)
-
-        def of_column(place: int) -> Hashes:
-            found = cell_hashes(some.column(place), self._keys.cells)
-            self._column_samples[place].add(found.high)
-            return found
-
-        for place, found in enumerate(in_parallel(of_column, range(len(self.names)))):
-            self._columns[place] += _sums(found)
+        high = np.empty((len(self.names), some.num_rows), np.uint64)
+        columns = np.empty_like(self._columns)
+        for place, array in enumerate(some.columns):
+            found = cell_hashes(array, self._keys.cells)
+            high[place], columns[place] = found.high, _sums(found)
             for lane in range(2):
                 np.add(sums[lane], found[lane], out=sums[lane])
-            for way in self._ways[place]:
-                _add_product(found.high, _multiplier(self._labels[place]), named[way])
         rows = row_hashes(sums, self._keys.rows)
+        order = [_polynomial(*pair) for pair in zip(rows, map(np.uint64, self._keys.multipliers), strict=True)]
+        samples = [self._row_samples[_UNNAMED].candidates(rows.high), *self._named(high)]
+        samples += [sample.candidates(own) for sample, own in zip(self._column_samples, high, strict=True)]
+        return _Part(some.num_rows, columns, _sums(rows), np.array(order, np.uint64), samples)
 
-        def of_way(way: int) -> None:
-            hashes = rows.high if way == _UNNAMED else word_hashes(named[way], ROW + way, self._keys.rows)
-            self._row_samples[way].add(hashes)
+    def _named(self, high: Words) -> list[Words]:
+        """The hashes of rows that count for the samples of each way by name."""
+        ends = np.array([sample.end for sample in self._row_samples[_NAMED:]], np.uint64)
+        found, counts = np.empty((len(ends), high.shape[1]), np.uint64), np.zeros(len(ends), np.int64)
+        members = np.array([[way in own for own in self._ways] for way in _WAYS[_NAMED:]], np.bool_)
+        multipliers = np.array([_multiplier(label) for label in self._labels], np.uint64)
+        _hash_ways(high, members, multipliers, *self._keys.rows, ends, found, counts)
+        return [hashes[:count].copy() for hashes, count in zip(found, counts, strict=True)]
 
-        in_parallel(of_way, _WAYS)
-        self._table += _sums(rows)
-        pairs = zip(rows, map(np.uint64, self._keys.multipliers), strict=True)
-        self._order += self._shift() * np.array([_polynomial(*pair) for pair in pairs], np.uint64)
-        self.rows += some.num_rows
+    def _add(self, part: _Part) -> None:
+        self._columns += part.columns
+        self._table += part.table
+        self._order += self._shift() * part.order
+        for sample, hashes in zip(self._samples(), part.samples, strict=True):
+            sample.add(hashes)
+        self.rows += part.rows
 
     def append(self, later: Fingerprint) -> None:
         """Add rows that were fingerprinted by themselves, with the same key and columns."""
@@ -311,6 +335,44 @@ def _polynomial(values: Words, multiplier: np.uint64) -> np.uint64:
 
 
 @jit
+def _hash_ways(
+    high: Words,
+    members: NDArray[np.bool_],
+    multipliers: Words,
+    k0: np.uint64,
+    k1: np.uint64,
+    ends: Words,
+    found: Words,
+    counts: NDArray[np.int64],
+) -> None:
+    """Of each way the hashes of rows that are not above its end: of the sums of its columns' products."""
+    sums, hashes = np.empty(_BLOCK_ROWS, np.uint64), np.empty(_BLOCK_ROWS, np.uint64)
+    for start in range(0, high.shape[1], _BLOCK_ROWS):
+        size = min(_BLOCK_ROWS, high.shape[1] - start)
+        for way in range(len(members)):
+            sums[:] = np.uint64(0)
+            for column in range(len(high)):
+                if members[way, column]:
+                    _add_product(high[column, start : start + size], multipliers[column], sums)
+            _hash_shortly(sums[:size], np.uint64(ROW + _NAMED + way), k0, k1, hashes)
+            counts[way] = _keep_up_to(hashes[:size], ends[way], found[way], counts[way])
+
+
+@jit
 def _add_product(values: Words, multiplier: np.uint64, sums: Words) -> None:
     for i in range(len(values)):
         sums[i] += values[i] * multiplier
+
+
+@jit
+def _hash_shortly(words: Words, kind: np.uint64, k0: np.uint64, k1: np.uint64, found: Words) -> None:
+    for i in range(len(words)):
+        found[i] = hash_shortly(words[i], kind, k0, k1)
+
+
+@jit
+def _keep_up_to(hashes: Words, end: np.uint64, kept: Words, count: int) -> int:
+    for i in range(len(hashes)):
+        kept[count] = hashes[i]
+        count += hashes[i] <= end
+    return count

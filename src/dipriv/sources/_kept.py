@@ -20,7 +20,9 @@ from weakref import finalize
 
 import pyarrow as pa
 
+from dipriv._base.parallel import in_parallel
 from dipriv._tables.presentation import Presentation, TextColumns
+from dipriv._tables.repeated import coded
 from dipriv.sources.typed import Batches
 
 MAX_BYTES = 1 << 27
@@ -57,7 +59,6 @@ class KeptBatches:
             self._scratch = self._scratch or _Scratch()
             self._tables.append(self._scratch.write(table))
         except OSError:
-            self.close()
             self.is_whole = False
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -111,7 +112,8 @@ class _Scratch:
             rest = memoryview(hidden)
             while rest and (count := self.file.readinto(rest)):
                 rest = rest[count:]
-        with pa.ipc.open_stream(pa.py_buffer(self._applied(place, hidden))) as reader:
+        plain = memoryview(self._applied(place, hidden)).toreadonly()  # as other buffers: loops are compiled once
+        with pa.ipc.open_stream(pa.py_buffer(plain)) as reader:
             return reader.read_all()
 
     def _applied(self, place: int, content: Any) -> bytearray:
@@ -128,7 +130,8 @@ class _Scratch:
 class ReadOnce:
     """A table whose cells are read from their source once for two passes: the first keeps what the second has.
 
-    Call `forget` after the second; further passes read the source.
+    Columns of text that repeat few texts are dictionaries in both of them. Call `forget` after the second; further
+    passes read the source.
     """
 
     rows: Batches
@@ -170,9 +173,12 @@ class ReadOnce:
                 yield from table.select(list(names)).to_batches()
         else:
             for batch in self.rows.batches(self.names):
-                self._kept.add(pa.Table.from_batches([batch]))
-                yield batch.select(list(names))
-            self._next = "serve" if self._kept.is_whole else "read"
+                again = pa.record_batch(in_parallel(coded, batch.columns), names=batch.schema.names)
+                self._kept.add(pa.Table.from_batches([again]))
+                yield again.select(list(names))
+            self._next = "serve"
+            if not self._kept.is_whole:
+                self.forget()
 
     def forget(self) -> None:
         """Give the room free."""

@@ -42,7 +42,7 @@ class Sample:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._end, self._used = LAST, 0
+        self.end, self._used = LAST, 0
         self._hashes, self._counts = np.zeros(_FIRST_SLOTS, np.uint64), np.zeros(_FIRST_SLOTS, np.uint64)
 
     def add(self, hashes: Words, times: Words | None = None) -> None:
@@ -51,25 +51,29 @@ class Sample:
         place = 0
         while place < len(hashes):
             table = self._hashes, self._counts
-            place, self._used = _count(hashes, times, place, self._end, *table, self._used)
+            place, self._used = _count(hashes, times, place, self.end, *table, self._used)
             if place < len(hashes):
                 self._make_room()
 
+    def candidates(self, hashes: Words) -> Words:
+        """Those that may be in the sample; adding these is the same as adding all."""
+        return hashes if self.end == LAST else hashes[hashes <= self.end]
+
     def merge(self, other: Counted) -> None:
         """Add what another sample has counted; what one of them does not cover is left out."""
-        self._end = min(self._end, other.end)
+        self.end = min(self.end, other.end)
         self.add(other.hashes, other.counts)
 
     def counted(self) -> Counted:
         """The sample so far."""
-        taken = np.flatnonzero((self._counts > 0) & (self._hashes <= self._end))
+        taken = np.flatnonzero((self._counts > 0) & (self._hashes <= self.end))
         taken = taken[np.argsort(self._hashes[taken])]
-        return Counted(self._hashes[taken], self._counts[taken], self._end).first(self.size)
+        return Counted(self._hashes[taken], self._counts[taken], self.end).first(self.size)
 
     def _make_room(self) -> None:
         """Leave out all but the smallest, in a larger table if that has not four slots for each of them."""
         kept, slots = self.counted(), max(_FIRST_SLOTS, min(2 * len(self._hashes), 4 * self.size))
-        self._end = kept.end
+        self.end = kept.end
         self._hashes, self._counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint64)
         _, self._used = _count(kept.hashes, kept.counts, 0, LAST, self._hashes, self._counts, 0)
 

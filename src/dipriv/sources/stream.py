@@ -87,7 +87,7 @@ class StreamSource:
         )
 
     def scan(self, request: Scan) -> StreamedRows:
-        """Settle the types of text; then count, digest and fingerprint the rows."""
+        """Settle the types of text; then count and fingerprint the rows."""
         names, rules, progress = request.privatized, request.types, request.progress
         if not self.all_text:
             rows = settle_columns_of_text(self.rows, names, rules, progress)
@@ -117,7 +117,7 @@ def _columns_to_read(rows: Batches, request: Scan) -> list[str]:
 
 
 def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
-    """Count, digest and fingerprint the rows, and keep them."""
+    """Count and fingerprint the rows, and keep them, or digests of them where there is no room."""
     names, used = rows.schema.names, {*request.used}
     seen = None if request.fingerprint is None else PrefixFingerprints(request.fingerprint, names)
     every = _columns_to_read(rows, request)
@@ -126,7 +126,10 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
     for block in ahead(_blocks(rows, every, no_look if seen is None else seen.update)):
         table = frames.read(block.select([name for name in every if name in used]))
         kept.add(table.native)
-        digests.append(block_digest(table, request.verified, key))
+        if not kept.is_whole:  # later passes will read the source again
+            digests += [block_digest(frames.read(earlier), request.verified, key) for earlier in kept]
+            kept.close()
+            digests.append(block_digest(table, request.verified, key))
         texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
         running.add(count_values(table, texts))
         count += table.rows
@@ -140,7 +143,7 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows:
-    """The rows after the first pass; the content of privatized columns is verified block by block."""
+    """The rows after the first pass; of rows that are read again, privatized columns are verified block by block."""
 
     batches: TypedBatches
     names: tuple[str, ...]

@@ -36,6 +36,7 @@ from dipriv._tables.column_types import (
 from dipriv._tables.decorated import POINT, Shapes, class_counts, count_shapes, no_shapes, rewritten_cells
 from dipriv._tables.notation import FileReading, Notation, file_reading, settle_column
 from dipriv._tables.presentation import Presentation, TextColumns
+from dipriv._tables.repeated import coded, distinct
 from dipriv.errors import InputError
 from dipriv.schema import MISSING_MARKS
 
@@ -120,6 +121,8 @@ class TypedBatches:
 
     def _column(self, named: tuple[str, pa.Array]) -> pa.Array:
         name, array = named
+        if pt.is_dictionary(array.type) and not pt.is_dictionary(self.schema.field(name).type):
+            return self._column((name, array.dictionary)).take(array.indices)
         if name not in self.types:
             return array
         if name in self.notations:
@@ -211,7 +214,12 @@ def settle_columns_of_text(
     nulls = [name for name in privatized if pt.is_null(type_of[name])]
     check_given(rules, {name: shown_type(of) for name, of in type_of.items() if name not in (*texts, *nulls)})
     judged = [name for name in texts if rules.judges(name)]
-    counts = _sums(rows, judged, lambda array: count_classes(classify(array, rules.all_marks)), NO_CELLS, progress, {})
+
+    def count(array: pa.Array) -> Counts:
+        texts, times = distinct(coded(array))
+        return count_classes(classify(texts, rules.all_marks), times)
+
+    counts = _sums(rows, judged, count, NO_CELLS, progress, {})
     found = {name: settle_text(name, of, rules.given.get(name)) for name, of in counts.items()}
     found |= {name: settle(name, NO_CELLS, rules.given[name]) for name in nulls if name in rules.given}
     questions = tuple(of for of in found.values() if isinstance(of, Question))
@@ -235,7 +243,8 @@ def _sums(
         found = in_parallel(count, map(arrays.__getitem__, names))
         counts = {name: counts[name] + of for name, of in zip(names, found, strict=True)}
         for name in named:
-            named[name] += pc.sum(pc.equal(arrays[name], name)).as_py() or 0
+            texts, times = distinct(arrays[name])
+            named[name] += int(times[pc.equal(texts, name).fill_null(False).to_numpy(zero_copy_only=False)].sum())
         done += batch.num_rows
         progress("judging types", done, rows.n_rows)
     if read and not done:

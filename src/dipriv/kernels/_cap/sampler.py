@@ -12,7 +12,7 @@ from dipriv._base.jit import jit
 from dipriv._random.bits import Draws
 from dipriv.kernels._cap.quantiles import quantile, quantile_pieces, word_of
 
-MAX_WORDS = 1 << 15
+MAX_WORDS = 1 << 17
 """As many words are drawn at a time: they fit the processor's cache."""
 
 

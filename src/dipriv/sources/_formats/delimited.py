@@ -21,6 +21,7 @@ import pyarrow.types as pt
 
 from dipriv._tables.cell_classes import CellClass, classify
 from dipriv._tables.presentation import Presentation, TextColumns
+from dipriv._tables.repeated import coded, distinct
 from dipriv.dialect import DETECTED, SEPARATORS, Dialect
 from dipriv.errors import InputError
 from dipriv.sources._errors import BLOCK_BYTES
@@ -65,6 +66,8 @@ class SparinglyQuoted:
     def __init__(self, stream: Any, schema: pa.Schema, separator: str, *, header: bool) -> None:
         self._stream, self._separator = stream, separator
         self._needs = rf'^$|^\s|\s$|["\r\n]|{re.escape(separator)}'
+        options = pacsv.WriteOptions(include_header=False, delimiter=separator, quoting_style="none")
+        self._plain = pacsv.CSVWriter(stream, schema, write_options=options)
         if header:
             self._write([self._text(pa.array([name])) for name in schema.names])
 
@@ -76,14 +79,21 @@ class SparinglyQuoted:
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        self._write([self._text(array) for array in batch.columns])
+        if any(_is_text(array) and self._needs_quotes(distinct(coded(array))[0]) for array in batch.columns):
+            self._write([self._text(array) for array in batch.columns])
+        else:
+            self._plain.write_batch(batch)
 
     def close(self) -> None:
-        """Nothing is kept back."""
+        """Write what is kept back."""
+        self._plain.close()
+
+    def _needs_quotes(self, texts: pa.Array) -> bool:
+        return bool(pc.any(pc.match_substring_regex(texts, self._needs)).as_py())
 
     def _text(self, array: pa.Array) -> pa.Array:
         found = array.cast(pa.large_string())
-        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        if _is_text(array):
             needs = pc.match_substring_regex(found, self._needs)
             if pc.any(needs).as_py():
                 quote = pa.scalar('"', pa.large_string())
@@ -98,6 +108,10 @@ class SparinglyQuoted:
         ends = np.frombuffer(offsets, dtype="<i8")[ended.offset : ended.offset + len(ended) + 1]
         if len(ended):
             self._stream.write(content.slice(ends[0], ends[-1] - ends[0]))
+
+
+def _is_text(array: pa.Array) -> bool:
+    return bool(pt.is_string(array.type) or pt.is_large_string(array.type))
 
 
 def _has_plain_text(of: pa.DataType) -> bool:
