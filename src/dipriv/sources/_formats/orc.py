@@ -12,8 +12,8 @@ import pyarrow.types as pt
 
 from dipriv._tables.presentation import Presentation
 from dipriv.errors import InputError
-from dipriv.sources._formats.apart import reader_process
 from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
+from dipriv.sources._formats.separate_process import reader_process
 from dipriv.sources._untrusted import check_width, validate_batch
 
 

@@ -25,8 +25,8 @@ import pyarrow.types as pt
 from dipriv._tables.column_types import fits
 from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv.errors import DiprivError, InputError, SchemaError
-from dipriv.sources._formats.apart import reader_process
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
+from dipriv.sources._formats.separate_process import reader_process
 from dipriv.sources._formats.whole import BYTES_A_CELL, TableWriter, WholeFormat, check_room, optional
 from dipriv.sources._reader_process import TOO_LARGE, UNREADABLE
 from dipriv.sources._untrusted import check_width, validate_batch
