@@ -195,6 +195,7 @@ def test_what_is_not_finite_or_far_out_is_told() -> None:
     assert not edges.judge(table, pa.table({"x": [0.0, 1.0, 2.0, math.inf], "t": ["a", "b", "a", "b"]}))["finite"]
 
 
+@pytest.mark.slow
 def test_each_part_is_on_record_when_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(setting: Setting) -> dict[str, Any]:
         raise ValueError("no")
@@ -387,6 +388,7 @@ def test_public_bins_and_declared_ranges_hold_the_data(name: str) -> None:
             assert kind.lower <= numbers.min() <= numbers.max() <= kind.upper
 
 
+@pytest.mark.slow
 def test_a_private_release_shows_no_more_of_its_people_than_of_others() -> None:
     """The verbatim attack on the real table: at chance with the private reference, caught with the paper's hold-out."""
     try:

@@ -218,6 +218,7 @@ def written(path: Path, table: pa.Table) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".dta", ".sav", ".parquet", ".orc", ".jsonl"])
 def test_the_same_table_from_every_format_gives_the_same_release(suffix: str, tmp_path: Path) -> None:
     """Under the same seed and with the same schema, whose section about the file is for CSV alone."""
@@ -241,6 +242,7 @@ def test_the_same_table_from_every_format_gives_the_same_release(suffix: str, tm
         assert facts.variable_value_labels["sex"] == CODES
 
 
+@pytest.mark.slow
 @every_format
 @pytest.mark.parametrize("options", [{}, {"reference": "holdout"}], ids=["private", "holdout"])
 def test_a_release_goes_in_and_out(name: str, options: dict[str, Any], tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reference", "name"), CASES, ids=str)
 def test_no_cell_is_refused_or_changes_the_promise(reference: str, name: str) -> None:
     release = {**REFERENCES, **OF_NUMBERS}[reference]
@@ -190,6 +191,7 @@ ANYTHING: tuple[Any, ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["private", "public", "known"])
 @pytest.mark.parametrize("name", TYPES)
 def test_an_exported_reference_answers_every_record(reference: str, name: str, tmp_path: Path) -> None:

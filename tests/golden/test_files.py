@@ -103,6 +103,7 @@ def test_the_ledger_asks_about_tables_of_older_versions_and_holds_out_the_same_r
         assert 0 < sum(released) < len(released)
 
 
+@pytest.mark.slow
 def test_the_ledger_of_version_3_knows_its_tables(tmp_path: Path) -> None:
     ledger = Path(shutil.copy(FILES / "ledger-3.db", tmp_path))
     people, readings = read_csv("people.csv"), read_csv("readings.csv")
@@ -151,6 +152,7 @@ def test_the_ledger_of_version_4_knows_parts_and_repetitions(tmp_path: Path) -> 
         assert [book.dataset(name).releases for name in ("people", "others")] == [3, 3]
 
 
+@pytest.mark.slow
 def test_the_ledger_of_version_5_tells_own_releases_from_streams_of_others(tmp_path: Path) -> None:
     ledger = Path(shutil.copy(FILES / "ledger-5.db", tmp_path))
     with open_ledger(ledger) as book:

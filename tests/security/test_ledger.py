@@ -92,6 +92,7 @@ def test_a_guarantee_that_cannot_be_read_guarantees_nothing(stored: str, book: P
     assert "cannot be read" in str(record.guarantee)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "told"), STATEMENTS, ids=[statement[:60] for statement, _ in STATEMENTS])
 def test_ledgers_that_say_what_dipriv_did_not_write(statement: str, told: str, book: Path) -> None:
     with sqlite3.connect(book) as link:

@@ -54,6 +54,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_released_sample_follows_the_law(case: Case, epsilon: float) -> None:

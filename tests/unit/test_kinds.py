@@ -332,6 +332,7 @@ def test_bounded_steps_are_levels_in_order() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"reference": "holdout"}])
 @pytest.mark.parametrize(
     "name", ["int64", "int8", "uint64", "float64", "float32", "text", "text view", "labels", "labels of numbers"]

@@ -360,6 +360,7 @@ def test_a_release_under_a_new_name_is_refused(empty: Ledger) -> None:
             dipriv.privatize(change(table), 1.0, dataset="again", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [None, 200, 4], ids=["transform", "transform_batches", "small batches"])
 def test_a_transformer_releases_no_rows_of_another_data_set(size: int | None, empty: Ledger) -> None:
     """Fitted on one table, it released another whose budget was exhausted, and counted that for the first."""
@@ -392,6 +393,7 @@ def test_a_transformer_releases_no_rows_of_another_data_set(size: int | None, em
     assert empty.dataset("other").spent == (4.0 if size == 4 else 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["kept open", "closed", "failed"])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 def test_a_stream_that_is_not_read_to_its_end_is_known(

@@ -34,6 +34,7 @@ def with_cell(value: float) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_neighbours_are_released_alike(way: str, tmp_path: Path) -> None:
     promises, spent, rows = set(), set(), set()

@@ -52,6 +52,7 @@ def file(at: Path, cells: list[str]) -> Path:
     return at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [*TYPES, *KINDS])
 @pytest.mark.parametrize("table", [*NULLS, "parquet", "csv"])
 def test_a_given_type_settles_a_column_of_nothing_but_nulls(table: str, said: Any, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_a_forked_copy_does_not_use_the_reservation_of_fit(empty: Ledger) -> Non
     assert spent(empty) == {"people": 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"unit": "person"}, {"reference": "holdout"}, {}], ids=["unit", "hold-out", "rows"]
 )

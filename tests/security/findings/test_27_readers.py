@@ -204,6 +204,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("ending", ["xlsx", "jsonl"])
 def test_no_row_changes_how_other_rows_are_read(ending: str, column: str, tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def test_a_sigma_that_is_a_fifth_too_small_is_caught(monkeypatch: pytest.MonkeyP
     assert refuted() == {"Gaussian noise on counts"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 def test_a_threshold_that_is_one_row_too_low_is_caught(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gaussian_threshold", "laplace_threshold"):

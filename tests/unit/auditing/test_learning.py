@@ -106,6 +106,7 @@ def test_learning_without_noise_is_caught(table: pa.Table, monkeypatch: pytest.M
     assert found.exceeded
 
 
+@pytest.mark.slow
 def test_learning_from_a_hold_out_without_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     scale_noise(monkeypatch, 0.0)
     split = dipriv.Split.new(0.5, bits=source(3))

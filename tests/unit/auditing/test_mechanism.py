@@ -31,6 +31,7 @@ COLUMNS = one_column()
 DRAWS = 200_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind != "continuous, uniform"])
 def test_one_column_is_bounded_tightly(kind: str, kernel: str) -> None:
@@ -141,6 +142,7 @@ EVERY_TYPE = pa.table(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "reference"), list(zip(EVERY_TYPE.column_names, cycle(["private", "holdout"]), strict=False))
 )

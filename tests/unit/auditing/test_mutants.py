@@ -121,6 +121,7 @@ def same_bits_for_every_batch(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "kernel", "kind"),
     [
@@ -200,6 +201,7 @@ def leaky(plant: Plant, **options: Any) -> Callable[[pa.Table, Seed], ReleasedTa
     return leaking
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "plant", "schema"),
     [

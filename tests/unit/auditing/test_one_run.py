@@ -111,6 +111,7 @@ def test_what_refutes_an_epsilon_refutes_every_smaller_one(right: int, wrong: in
     assert epsilon_of_guesses(right, guesses, canaries, 0.95, delta) <= grid[-1]
 
 
+@pytest.mark.slow
 def test_a_coin_that_is_revealed_with_probability_delta_is_covered_by_delta() -> None:
     def publish(table: pa.Table, seed: Seed) -> ReleasedTable:
         noise = np.random.default_rng(seed)

@@ -45,6 +45,7 @@ def test_other_rows_pass() -> None:
     assert checks()["a ledger lets other rows pass"].passed
 
 
+@pytest.mark.slow
 def test_a_ledger_that_forgets_fingerprints_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: the key changes with every release, so no fingerprint is ever met again."""
     keys = iter(range(10_000))
@@ -55,6 +56,7 @@ def test_a_ledger_that_forgets_fingerprints_is_caught(monkeypatch: pytest.Monkey
     assert "second budget under another name" in Audit(1.0, "", N, checks=found).conclusion
 
 
+@pytest.mark.slow
 def test_fingerprints_that_depend_on_options_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: the fingerprint is taken after keep, unit, drop and columns have acted."""
     key, privatize, options = Ledger.fingerprint_key, dipriv.privatize, [""]
@@ -81,6 +83,7 @@ def test_a_ledger_that_samples_nothing_is_caught(monkeypatch: pytest.MonkeyPatch
     assert unnoticed == {"a ledger recognizes half of the rows", "a ledger recognizes a tenth of the rows"}
 
 
+@pytest.mark.slow
 def test_a_ledger_that_takes_every_table_for_the_same_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     preview = Ledger.preview
 

@@ -40,6 +40,7 @@ def test_the_built_in_attacks_run_in_a_fixed_order() -> None:
     assert names == ["exposure", "linkage", "membership inference", "re-identification", "attribute inference"]
 
 
+@pytest.mark.slow
 def test_a_module_in_the_package_adds_an_attack_to_every_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = audit()
     (tmp_path / "coin_toss.py").write_text(TOY)

@@ -86,6 +86,7 @@ def test_what_holds_is_not_refuted(asked: dict[str, Any]) -> None:
     assert json.loads(said)["passed"] is True
 
 
+@pytest.mark.slow
 def test_a_planted_bug_is_found_and_the_command_says_so(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

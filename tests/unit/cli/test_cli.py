@@ -135,6 +135,7 @@ def test_too_few_rows_are_warned_of_once_on_standard_error(tmp_path: Path) -> No
     assert "too few" not in done.stderr + done.stdout
 
 
+@pytest.mark.slow
 def test_pipes(table: Path, tmp_path: Path) -> None:
     done = dipriv_command(
         *("privatize", "-", "-o", "-", "--format", "csv", *ASKED, "--no-ledger", "--seed", "3"),

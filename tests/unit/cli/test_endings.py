@@ -65,6 +65,7 @@ STAGES: dict[str, tuple[Any, str, bool, list[str], bool, tuple[str, ...]]] = {
 """What is replaced, whether it does its work before, the ledger's states, whether OUT is there, and what is told."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "error", "code", "told"),
     [

@@ -83,6 +83,7 @@ def test_each_kind_of_noise_has_its_place() -> None:
     assert isinstance(Optimal().build(400.0, names(3)), ColumnsKernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", COLUMNS)
 def test_what_is_chosen_keeps_at_least_as_much_as_every_other(p: int) -> None:
     """Most of all never less than the paper's noise. The candidates are built and rated here, one by one."""

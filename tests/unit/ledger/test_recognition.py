@@ -160,6 +160,7 @@ def test_what_resembles_no_data_set_is_new(table: TableFingerprint, ledger: Ledg
     assert look(ledger, table, "again") == DatasetState("again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [case[0] for case in RESEMBLING.values()], ids=RESEMBLING.keys())
 def test_the_keeper_may_affirm_that_it_describes_other_people(table: TableFingerprint, ledger: Ledger) -> None:
     assert look(ledger, table, "again", is_new=True) == DatasetState("again")

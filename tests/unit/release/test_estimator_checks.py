@@ -19,6 +19,7 @@ EXPECTED_FAILURES = {
 }
 
 
+@pytest.mark.slow
 @parametrize_with_checks([dipriv.DIP()])  # type: ignore[untyped-decorator]
 def test_the_checks_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
     reason = EXPECTED_FAILURES.get(getattr(check, "func", check).__name__)

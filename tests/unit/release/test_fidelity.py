@@ -99,6 +99,7 @@ LAWS: dict[str, tuple[Any, Any, bool]] = {
 """What is given, what is drawn from, and whether the expected fidelity is summed up, not drawn."""
 
 
+@pytest.mark.slow
 @EVERY_KERNEL
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])

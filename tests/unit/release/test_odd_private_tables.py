@@ -71,6 +71,7 @@ def test_any_column_is_released(name: str) -> None:
     check(pa.table({"x": column(name, ROWS)}), 1.0, delta=0, labels="public")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, ROWS])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-30), (1.0, 1e-9), (30.0, 1e-30), (1.0, 0.0)])
 def test_any_columns_are_released_together(rows: int, epsilon: float, delta: float) -> None:

@@ -578,6 +578,7 @@ def plain(rows: int = N) -> pa.Table:
     return pa.table(frame[["age", "pay", "cents", "city", "ok"]]).replace_schema_metadata(None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extension", "options"),
     [

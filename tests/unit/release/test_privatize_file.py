@@ -146,6 +146,7 @@ def test_a_ledger_counts_and_holds_out_the_same_rows_for_ever(tmp_path: Path) ->
         assert ledger.records("in")[0].output == "out.parquet"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["sorted", "one row less", "one cell", "one column less"])
 def test_rows_that_moved_are_not_released(change: str, tmp_path: Path) -> None:
     changed = {

@@ -92,6 +92,7 @@ def released(asked: str, library: str) -> Release[Any]:
     return dipriv.privatize(FRAMES[library](TABLE), 1.0, keep=["tag"], seed=SEED, **OPTIONS[asked])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 @pytest.mark.parametrize("library", FRAMES)
 @pytest.mark.parametrize("asked", OPTIONS)

@@ -111,6 +111,7 @@ def test_tables_that_are_too_small_are_warned_of(rows: int) -> None:
 BOUNDS = {"age": dipriv.Discrete(tuple(range(120))), "pay": dipriv.Continuous(0, 1e6)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("rows", [100, 1500, 20_000])
 @pytest.mark.parametrize("schema", [None, BOUNDS])

@@ -33,6 +33,7 @@ def told(table: Any, folder: Path, **options: Any) -> tuple[list[str], list[byte
     return said, [*((folder / f"out.csv{end}").read_bytes() for end in FILES), *(text.encode() for text in shown)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"holdout": 0.4}, {"reference": "holdout"}], ids=str)
 def test_rows_are_released_as_rules_have_them_and_the_warning_goes_to_the_keeper(
     options: dict[str, Any], tmp_path: Path

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dipriv
 from dipriv.errors import RuleWarning
@@ -15,6 +16,7 @@ from tests.unit.rules.tables import rows, schema
 TABLE = rows(400)
 
 
+@pytest.mark.slow
 def test_the_report_counts_the_rows_that_break_rules(tmp_path: Path) -> None:
     noted = TABLE.assign(gross=TABLE["gross"] + np.where(np.arange(400) < 137, 1.0, 0.0))
     with warnings.catch_warnings():

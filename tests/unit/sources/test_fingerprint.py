@@ -145,6 +145,7 @@ def tags_of(cells: Any) -> set[int]:
     return {*np.frombuffer(found.tags, dtype="<u8").tolist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_distinct", [1, 2, 9, 255, 256, 400])
 def test_tags_count_each_sampled_cell_exactly(n_distinct: int) -> None:
     """One row less changes at most one tag, one cell at most two; repeating all rows of a table changes none."""

@@ -62,6 +62,7 @@ def put(path: Path, table: pa.Table, presentation: Presentation | None = None) -
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_same_table_and_the_same_release_from_every_format(ending: str, tmp_path: Path) -> None:
     """Under the same seed, and with the table in memory beside it."""

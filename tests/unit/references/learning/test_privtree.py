@@ -106,6 +106,7 @@ def neighbours(line: OrderedCodes, stacks: list[int]) -> list[tuple[Table, Table
     return pairs + [(other, one) for one, other in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(4)], ids=str)
 def test_no_output_is_likelier_by_more_than_was_paid_for(line: OrderedCodes, epsilon: Fraction) -> None:
@@ -167,6 +168,7 @@ def test_deep_trees_cost_no_more_than_was_paid_for(epsilon: Fraction) -> None:
     assert sum(worst_path(like, levels, Fraction(1, 2))) > paid  # control
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "rows"), [(EIGHT, (8, 8, 8, 9, 9, 14)), (FOUR, (0, 0, 0, 3, 3))], ids=["eight codes", "octaves"]
 )

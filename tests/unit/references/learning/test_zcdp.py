@@ -47,6 +47,7 @@ def best_log_delta(rho: Fraction, epsilon: Fraction) -> Decimal:
         return delta_at(low.exp(), rho, epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 def test_rho_is_valid_and_no_larger_one_is(epsilon: Fraction, delta: Fraction) -> None:
     rho = largest_rho(epsilon, delta)
