@@ -56,8 +56,10 @@ class Bits:
 
         counters = np.empty((len(positions), 2), dtype=">u8")
         counters[:, 0], counters[:, 1] = lane, positions
+        words = np.empty((len(positions) + 1, 2), dtype="<u8")  # as above; `update` would take new memory, slowly
         cipher = self._cipher(modes.ECB())  # noqa: S305 (the counter blocks of the mode above)
-        return np.frombuffer(cipher.update(counters.tobytes()), dtype="<u8").reshape(-1, 2)
+        cipher.update_into(counters.tobytes(), memoryview(words.data).cast("B"))
+        return words[:-1]
 
     def words(self, count: int) -> Words:
         """The next `count` words of a lane of their own, for uses that have no rows."""
