@@ -42,13 +42,15 @@ def main() -> None:
     record = DOCS / "benchmarks.json"
     results: dict[str, Any] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     earlier = None if asked.against is None else json.loads(asked.against.read_text(encoding="utf-8"))
-    results |= {
+    made = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": f"{cores()} cores, {platform.machine()}, Python {platform.python_version()}",
     }
+    if not asked.parts:
+        results |= made
     for name in asked.parts or PARTS:
         print(f"{name} ...", flush=True)
-        results[name] = PARTS[name]()
+        results[name] = made | PARTS[name]()
         print(json.dumps(results[name], indent=1), flush=True)
         record.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         for line in compared(results[name], {} if earlier is None else earlier.get(name, {})):

@@ -26,6 +26,7 @@ from dipriv.schema import Schema
 Make: TypeAlias = Callable[[KernelSpec, float], FittedMechanism]
 """A mechanism whose rows have this kernel and all of this ε."""
 KERNELS: Mapping[str, KernelSpec] = {"laplace": Laplace(), "optimal": Optimal()}
+NOISES = {"LaplaceKernel": "Laplace", "ColumnsKernel": "columns", "JointKernel": "XOR", "CapKernel": "cap"}
 ROWS, SEED, LABELS = 4000, 1, "abcdefghijkl"
 
 
@@ -33,7 +34,8 @@ ROWS, SEED, LABELS = 4000, 1, "abcdefghijkl"
 class Measured:
     """One audit: a kernel, what it was applied to, its ε, the measured bound, and what the matrix says if there is one.
 
-    `exact` is the ε of the mechanism's integers: what it truly spends, where it is finite.
+    `exact` is the ε of the mechanism's integers: what it truly spends, where it is finite. `noise` is what a kernel that
+    chooses has chosen.
     """
 
     kernel: str
@@ -45,6 +47,7 @@ class Measured:
     confidence: float
     seconds: float
     event: str
+    noise: str
 
 
 def measure(
@@ -66,7 +69,10 @@ def measure(
                 bound = audit_rows(fitted, epsilon, draws=draws, confidence=confidence, seed=seed)
                 seconds = time.perf_counter() - start
                 whole = exact[-1].epsilon if exact and (len(exact) == 1 or exact[-1].what.startswith("a row")) else None
-                yield Measured(name, kind, epsilon, bound.lower, whole, bound.draws, confidence, seconds, bound.event)
+                yield Measured(
+                    *(name, kind, epsilon, bound.lower, whole, bound.draws, confidence, seconds, bound.event),
+                    noise=NOISES[type(fitted.kernel).__name__],
+                )
 
 
 def repeated(

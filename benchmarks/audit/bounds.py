@@ -30,7 +30,8 @@ def run(setting: Setting) -> dict[str, Any]:
     trial = setting.rows is not None
     draws, audits = (50_000, 5) if trial else (2_000_000, REPEATED)
     found: dict[str, Any] = {"confidence": CONFIDENCE, "draws": draws, "seeds": [SEED]}
-    for name, made in (("one column", one_column()), ("several columns", several_columns(3))):
+    several = several_columns(2) | several_columns(3) | several_columns(10)
+    for name, made in (("one column", one_column()), ("several columns", several)):
         found[name] = []
         for one in measure(made, EPSILONS, draws=draws, confidence=CONFIDENCE, seed=SEED):
             found[name].append(asdict(one))
