@@ -35,7 +35,9 @@ def run() -> dict[str, Any]:
         "one discrete column": _ratios(_discrete()),
         "one continuous column": _ratios(_columns(1)),
         "ten columns, a row": _ratios(_columns(10)),
-        "all columns together": [_together(count, epsilon) for count in TOGETHER_COLUMNS for epsilon in TOGETHER_EPSILONS],
+        "all columns together": [
+            _together(count, epsilon) for count in TOGETHER_COLUMNS for epsilon in TOGETHER_EPSILONS
+        ],
         "build": {
             "linear program, 64 equal cells": _slowest(_program),
             "joint, 100 columns": _slowest(_joint),

@@ -34,8 +34,8 @@ ROWS, SEED, LABELS = 4000, 1, "abcdefghijkl"
 class Measured:
     """One audit: a kernel, what it was applied to, its ε, the measured bound, and what the matrix says if there is one.
 
-    `exact` is the ε of the mechanism's integers: what it truly spends, where it is finite. `noise` is what a kernel that
-    chooses has chosen.
+    `exact` is the ε of the mechanism's integers: what it truly spends, where it is finite. `noise` is what a
+    kernel that chooses has chosen.
     """
 
     kernel: str
