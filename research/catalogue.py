@@ -19,6 +19,7 @@ WHERE = {
     "bank-exposure": "bank:EXPOSURE",
     "movielens": "movielens:MOVIES",
     "row-fidelity": "row_fidelity:ROW_FIDELITY",
+    "joint-kernels": "joint_kernels:JOINT_KERNELS",
     "flowchart": "figures:FLOWCHART",
     "continualization": "figures:CONTINUALIZATION",
     "mixed": "figures:MIXED",
