@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import side_by_side
+from benchmarks.measure import Contestant, side_by_side
 from dipriv._base.columns import ColumnValues
 from dipriv._base.coordinates import UniformCoordinate, equal_parts
 from dipriv._random.bits import Draws, source
@@ -87,7 +87,7 @@ def _together(count: int, epsilon: float) -> dict[str, Any]:
     u = np.random.default_rng(1).random((TOGETHER_CELLS // count, count))
     draws = Draws(source(None), 0, len(u))
     built = {name: recipe.build(epsilon, _names(count)) for name, recipe in TOGETHER.items()}
-    contestants = {name: partial(kernel.perturb, u, draws) for name, kernel in built.items()}
+    contestants: dict[str, Contestant] = {name: partial(kernel.perturb, u, draws) for name, kernel in built.items()}
     seconds = side_by_side(contestants, rounds=ROUNDS, clock=time.process_time)
     ranks, chosen = equal_parts(256), Optimal().build(epsilon, _names(count))
     return {

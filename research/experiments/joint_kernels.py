@@ -1,12 +1,12 @@
 """How much kernels of all columns together keep of each, and how much any kernel could. Not in the paper.
 
-Columns are independent: numbers, whose ranks are uniform, and flags of two equally likely levels. The correlation is the
-mean over columns, by their weights. "XOR" and "cap" are `OptimalJoint` and `OptimalCap`, by their own laws. "Blocks" turns
-the directions of numbers of equal weight, block by block, and flips the bits of all other columns, with one threshold for
-the sum of all; it is not built in. "Program" is the linear program for the k x k cells of two columns. "No kernel more
-than" is the second proposition of docs/theory/kernels.md. Blocks and this bound are simulated: `DRAWS` rows for the one,
-`CENTRES` released rows with `ROWS` true ones each for the other. A maximum over thresholds of simulated means is
-estimated a little too large, so both err upwards.
+Columns are independent: numbers, whose ranks are uniform, and flags of two levels. The correlation is the mean over
+columns, by their weights. "Columns", "XOR" and "cap" are `OptimalColumns`, `OptimalJoint` and `OptimalCap`, by their
+own laws. "Blocks" turns the directions of numbers of equal weight, block by block, and flips the bits of all other
+columns, with one threshold for the sum of all; it is not built in. "Program" is the linear program for the k x k cells
+of two columns. "No kernel more than" is the second proposition of docs/theory/kernels.md. Blocks and this bound are
+simulated: `DRAWS` rows for the one, `CENTRES` released rows with `ROWS` true ones each for the other. A maximum over
+thresholds of simulated means is estimated a little too large, so both err upwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.special import roots_legendre, stdtr
 
 from dipriv._base.arrays import FloatArray
 from dipriv._base.coordinates import Partition, UniformCoordinate, equal_parts
-from dipriv.kernels import KernelSpec, OptimalCap, OptimalJoint
+from dipriv.kernels import KernelSpec, OptimalCap, OptimalColumns, OptimalJoint
 from dipriv.kernels._per_column.linear_program import best_excess
 from research.protocol import Experiment, Values, child
 
@@ -32,19 +32,20 @@ CELLS = (4, 6, 8)
 
 @dataclass(frozen=True)
 class Columns:
-    """So many numbers or flags of the same weight."""
+    """So many numbers of the same weight, or flags, of which the ones have this share."""
 
     count: int
     weight: float = 1.0
-    flags: bool = False
+    ones: float | None = None
 
 
 SETTINGS = {
     **{f"{count} numbers": (Columns(count),) for count in (2, 3, 5, 10, 30)},
     "10 numbers, one of weight 3": (Columns(1, 3.0), Columns(9)),
     "10 numbers, five of weight 3": (Columns(5, 3.0), Columns(5)),
-    "8 numbers and 2 flags": (Columns(8), Columns(2, flags=True)),
-    "5 numbers and 5 flags": (Columns(5), Columns(5, flags=True)),
+    "8 numbers and 2 flags": (Columns(8), Columns(2, ones=0.5)),
+    "5 numbers and 5 flags": (Columns(5), Columns(5, ones=0.5)),
+    "5 flags, 10% ones": (Columns(5, ones=0.1),),
 }
 
 
@@ -84,13 +85,12 @@ def coordinate(width: int) -> tuple[FloatArray, FloatArray]:
 
 
 def of_blocks(columns: tuple[Columns, ...], epsilon: float, rng: np.random.Generator) -> float:
-    """Blocks of numbers are turned, all else is flipped: the law of the sum that is cut off does not depend on the row."""
+    """Blocks of numbers are turned, all else is flipped: the law of the sum of all does not depend on the row."""
     scores = np.zeros(DRAWS)
     for some in columns:
-        if some.flags or some.count == 1:
-            bits = 1 if some.flags else BITS
-            for _, bit in itertools.product(range(some.count), range(bits)):
-                part = 1.0 if some.flags else 3 * 4.0 ** -(bit + 1)
+        if some.ones is not None or some.count == 1:
+            parts = [1.0] if some.ones else [3 * 4.0**-bit for bit in range(1, BITS + 1)]
+            for part in parts * some.count:
                 scores += some.weight * part * rng.choice([-1.0, 1.0], DRAWS)
         else:
             half = (some.count - 1) / 2
@@ -103,11 +103,14 @@ def of_blocks(columns: tuple[Columns, ...], epsilon: float, rng: np.random.Gener
 def of_any_kernel(columns: tuple[Columns, ...], epsilon: float, rng: np.random.Generator) -> float:
     """E M(a f(v)) over the sum of the weights a."""
     weights = np.repeat([some.weight for some in columns], [some.count for some in columns])
-    flags = np.repeat([some.flags for some in columns], [some.count for some in columns])
 
     def standardized(rows: int) -> FloatArray:
-        f = np.sqrt(12.0) * (rng.random((rows, len(weights))) - 0.5)
-        return np.where(flags, np.sign(f), f)
+        parts = []
+        for some in columns:
+            u = rng.random((rows, some.count))
+            mean, variance = (0.5, 1 / 12) if some.ones is None else (some.ones, some.ones * (1 - some.ones))
+            parts.append(((u if some.ones is None else u < some.ones) - mean) / np.sqrt(variance))
+        return np.concatenate(parts, axis=1)
 
     u = standardized(ROWS)
     return float(np.mean([best_of(u @ (weights * v), epsilon) for v in standardized(CENTRES)])) / total(columns)
@@ -140,14 +143,17 @@ def total(columns: tuple[Columns, ...]) -> float:
 def _run(setting: str, seed: np.random.SeedSequence) -> Values:
     columns = SETTINGS[setting]
     weights = [some.weight for some in columns for _ in range(some.count)]
-    flags = [some.flags for some in columns for _ in range(some.count)]
-    even, levels = np.array([0.5, 0.5]), np.array([0.0, 1.0])
+    shares = [some.ones for some in columns for _ in range(some.count)]
     margins = [
-        UniformCoordinate(f"c{number}", even, levels) if flag else UniformCoordinate(f"c{number}")
-        for number, flag in enumerate(flags)
+        UniformCoordinate(f"c{number}")
+        if ones is None
+        else UniformCoordinate(f"c{number}", np.array([1 - ones, ones]), np.array([0.0, 1.0]))
+        for number, ones in enumerate(shares)
     ]
+    of_names = {margin.name: weight for margin, weight in zip(margins, weights, strict=True)}
     recipes: dict[str, KernelSpec] = {
-        "XOR": OptimalJoint({margin.name: weight for margin, weight in zip(margins, weights, strict=True)}),
+        "columns": OptimalColumns(of_names),
+        "XOR": OptimalJoint(of_names),
         "cap": OptimalCap(),
     }
     measured = {}

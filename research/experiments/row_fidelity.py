@@ -6,7 +6,8 @@ sends a continuous column and ratings as one vector through the l2 ball mechanis
 the true distribution, which leaves them free to keep more of rare values; DIP's have it by any kernel.
 
 Many columns: independent uniforms, the mean over columns. "Column by column" is the best noise for each with ε/p,
-"joint" and "cap" are for all together; "DIP optimal" is what `kernel="optimal"` takes. LRM and OPM have ε/p for each column.
+"joint" and "cap" are for all together; "DIP optimal" is what `kernel="optimal"` takes. LRM and OPM have ε/p for each
+column.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy import stats
 import dipriv
 from dipriv import _serialization
 from dipriv._base.arrays import FloatArray
+from dipriv._base.coordinates import UniformCoordinate
 from dipriv._random.bits import Draws, source
 from dipriv._random.discrete_laplace import discrete_laplace
 from dipriv.errors import InputError
@@ -152,6 +155,39 @@ def test_exact_ratios_keep_to_epsilon(build: Build, epsilon: float, p: int) -> N
         product *= one.ratio
     assert sum(one.budget for one in ratios) <= Fraction(epsilon)
     assert exp_below(Fraction(epsilon) / 2) < product <= exp_below(Fraction(epsilon))  # the first is a control
+
+
+MARGINS = {
+    "real": UniformCoordinate("real"),
+    "even": UniformCoordinate("even", np.array([0.5, 0.5]), np.array([0.0, 1.0])),
+    "rare": UniformCoordinate("rare", np.array([0.9, 0.1]), np.array([0.0, 1.0])),
+    "count": UniformCoordinate(
+        "count", stats.poisson(3).pmf(np.arange(12)) / stats.poisson(3).cdf(11), np.arange(12.0)
+    ),
+    "label": UniformCoordinate("label", np.array([0.6, 0.2, 0.1, 0.1])),
+    "nulls": UniformCoordinate("nulls", np.array([0.1, 0.4, 0.5]), np.array([0.0, 1.0, 2.0]), missing=1),
+}
+"""A column of each kind."""
+MIXES = [*combinations_with_replacement(MARGINS, 2), *((kind,) * 6 for kind in MARGINS), tuple(MARGINS)]
+
+
+def kept(recipe: KernelSpec, mix: tuple[str, ...], epsilon: float) -> float:
+    """The mean over columns, each in its own units: ranks, or its levels."""
+    margins = [replace(MARGINS[kind], name=f"c{number}") for number, kind in enumerate(mix)]
+    kernel = recipe.build(epsilon, [margin.name for margin in margins], margins)
+    parts = [margin.partition(256) for margin in margins]
+    return float(np.mean([p.fidelity(kernel.joint_probabilities(c, p.cuts)) for c, p in enumerate(parts)]))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_no_mix_of_kinds_keeps_less_than_by_any_one_noise(epsilon: float) -> None:
+    """The optimal kernel has the best of all candidates; none of the others has, for some mix of two kinds or more."""
+    recipes = (OptimalCap(), OptimalJoint(), OptimalColumns(), Laplace(), Optimal(directions=False))
+    best = {mix: kept(Optimal(), mix, epsilon) for mix in MIXES}
+    for recipe in recipes:
+        others = {mix: kept(recipe, mix, epsilon) for mix in MIXES}
+        assert all(best[mix] >= others[mix] - 1e-12 for mix in MIXES)
+        assert any(best[mix] > 1.02 * others[mix] for mix in MIXES)  # control: each would lose somewhere
 
 
 def test_a_registered_name_is_enough_for_a_release(tmp_path: Path) -> None:

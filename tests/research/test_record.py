@@ -22,6 +22,7 @@ AT_LEAST = {
     "bank-exposure": 20,
     "movielens": 5,
     "row-fidelity": 3,
+    "joint-kernels": 5,
 }
 
 
