@@ -179,6 +179,8 @@ def _references() -> dict[str, Any]:
     count = pa.table({"visits": np.arange(9), "wait": np.linspace(0.1, 4.0, 9)})
     public = pa.table({"age": np.arange(20, 60), "city": ["Bonn", "Köln", None, "Ulm"] * 10})
     known = Known({"visits": stats.poisson(4), "wait": stats.gamma(2.0)})
+    body = pa.table({name: np.linspace(-1.0, 1.0, 9) for name in ("height", "weight", "waist")})
+    tall = {"height": 1.5, "weight": 0.5, "waist": -0.25}
     asked: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
         "private-network": (
             mixed,
@@ -187,6 +189,7 @@ def _references() -> dict[str, Any]:
         ),
         "private-column": (pay, {}, {"pay": 1200.5}),
         "known": (count, {"reference": known}, {"visits": 3, "wait": 1.5}),
+        "known-caps": (body, {"reference": Known(stats.multivariate_normal(np.zeros(3), np.eye(3)))}, tall),
         "public-empirical": (public, {"public": public, "kernel": "laplace"}, {"age": 33, "city": None}),
         "parametric-normal": (
             pair,
