@@ -393,3 +393,21 @@ def test_fidelity_undoes_attenuation(law: Any, draw: Callable[..., Any], kernel:
     assert abs(slope - 2.0 * rho) < allowed
     assert abs(slope / rho - 2.0) < allowed / rho
     assert abs(slope - 2.0) > allowed  # control: not corrected
+
+
+def test_fidelity_undoes_attenuation_by_the_cap_kernel() -> None:
+    """As above, for one of three independent columns that are drawn together."""
+    rng = np.random.default_rng(13)
+    frame = pd.DataFrame({"x": rng.exponential(size=N), "w": rng.normal(size=N), "v": rng.normal(size=N)})
+    frame["y"] = 1 + 2.0 * frame["x"] + rng.normal(size=N)
+    law = Known({"x": stats.expon(), "w": stats.norm(), "v": stats.norm()})
+    release = dipriv.privatize(frame, 2.0, reference=law, kernel="optimal", keep=["y"], seed=14)
+    assert isinstance(fitted_of(release).kernel, CapKernel)
+    seen = release.data["x"].to_numpy().astype(np.float64)
+    centred, y = seen - seen.mean(), frame["y"].to_numpy()
+    slope = float(centred @ y / (centred @ centred))
+    noise = centred * (y - y.mean() - slope * centred)
+    allowed = Z * float(noise.std()) / float(seen.var()) / math.sqrt(N)
+    assert abs(slope - 2.0 * release.fidelity["x"]) < allowed
+    assert abs(slope - 2.0) > allowed  # control: not corrected
+    assert abs(slope - 2.0 * dipriv.privatize(frame, 2.2, reference=law, keep=["y"], seed=14).fidelity["x"]) > allowed
