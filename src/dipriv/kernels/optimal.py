@@ -195,7 +195,8 @@ class Optimal:
 
     Parameters
     ----------
-    weights : {column: how much it matters}; columns that are not named have weight 1.
+    weights : {column: how much it matters}; columns that are not named have weight 1. `OptimalCap`, which has no
+        weights, is chosen only where all are the same.
     costs : {column: matrix of the cost of releasing level j for level i}, in the order of the schema's levels, for a
         column that is released by itself. By default the squared difference for numbers, and 1 for any wrong category.
     directions : whether `OptimalCap` may be chosen. It is not where columns of several rows are released together, as
