@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.audit import attacks, bounds, fuzz, judges, labels, ledger, persons, rows
+from benchmarks.audit import attacks, bounds, canaries, fuzz, judges, labels, ledger, persons, rows
 from benchmarks.audit.setting import Setting
 from benchmarks.parts import Found, asked, measure, write_folder
 
 PARTS: dict[str, Callable[[Setting], Found]] = {
     "bounds": bounds.run,
     "rows": rows.run,
+    "canaries": canaries.run,
     "labels": labels.run,
     "persons": persons.run,
     "ledger": ledger.run,
