@@ -62,6 +62,16 @@ def test_the_optimal_kernel_keeps_what_the_trial_kept_and_never_less_than_the_pa
         assert all_below("row-fidelity", row_fidelity.DIP, row_fidelity.OPTIMAL, setting) == epsilons
 
 
+def test_many_columns_keep_what_the_trial_of_caps_kept() -> None:
+    trial = {1.0: {2: 0.269, 5: 0.174, 10: 0.121, 30: 0.070}, 4.0: {2: 0.752, 5: 0.591, 10: 0.442, 30: 0.262}}
+    rows = on_record("row-fidelity")["rows"]
+    cells = {(row["setting"], row["method"], row["epsilon"]): row["measured_mean"] for row in rows}
+    for epsilon, kept in trial.items():
+        for count, wanted in kept.items():
+            assert cells[f"p = {count}", row_fidelity.OPTIMAL, epsilon] == pytest.approx(wanted, rel=0.02)
+            assert cells[f"p = {count}", row_fidelity.JOINT, epsilon] < wanted  # control: the other is below
+
+
 def test_every_name_is_on_record() -> None:
     for name in catalogue.WHERE:
         suffix = ".svg" if isinstance(catalogue.find(name), Drawing) else ".json"
