@@ -12,11 +12,13 @@ from research.audit_standard import KERNELS, measure, several_columns
 
 WIDTHS = {2: ("independent", "private network"), 10: ("independent", "private network"), 3: ("",)}
 """How many columns, and the references: all of them for three."""
+DRAWS = 250_000
+"""Of an audit: fewer than for one column, as rows of ten columns take long."""
 
 
 def run(setting: Setting) -> dict[str, Any]:
     """Fewer draws for trials."""
-    draws = 2_000_000 if setting.rows is None else 50_000
+    draws = DRAWS if setting.rows is None else 50_000
     made = {
         kind: make
         for width, references in WIDTHS.items()
