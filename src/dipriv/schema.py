@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import date, datetime, time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -268,24 +269,37 @@ class Datetime(_Described):
     ----------
     resolution : released values are whole multiples of it, "day" to "nanosecond"; by default the coarsest unit that
         all reference rows are multiples of.
+    lower, upper : the first and the last date, time or time of day, if they are public: text such as "2025-12-31" or
+        "2025-12-31 18:00", or a `date`, `datetime` or `time`. A date as `upper` includes that day. Without a zone they
+        are in the column's zone. Durations have none.
 
     Raises
     ------
-    SchemaError : the resolution is unknown.
+    SchemaError : the resolution is unknown, or the bounds are not dates or times in this order.
 
     Examples
     --------
-    >>> Datetime(resolution="day")
-    Datetime(resolution='day')
+    >>> Datetime(resolution="day", lower="2025-01-01")
+    Datetime(resolution='day', lower='2025-01-01')
     """
 
     resolution: Resolution | None = None
+    lower: str | date | time | None = None
+    upper: str | date | time | None = None
     name: ClassVar[str] = "datetime"
 
     def __post_init__(self) -> None:
         if self.resolution is not None and self.resolution not in RESOLUTIONS:
             raise SchemaError(
                 f"Datetime(resolution={_shown(self.resolution)}) is unknown.", f"Use one of {', '.join(RESOLUTIONS)}."
+            )
+        for bound in ("lower", "upper"):
+            if (value := getattr(self, bound)) is not None:
+                object.__setattr__(self, bound, moment(value).isoformat())
+        if self.lower is not None and self.upper is not None and not _in_order(moment(self.lower), moment(self.upper)):
+            raise SchemaError(
+                f"lower={_shown(self.lower)} does not come before upper={_shown(self.upper)}.",
+                "Swap or correct the bounds; both are dates or times, or both are times of day.",
             )
 
 
@@ -867,6 +881,39 @@ def _check_bounds(lower: float | None, upper: float | None) -> None:
             raise SchemaError(f"a bound is {_shown(bound)}, not a finite number.", "Leave it out if there is none.")
     if lower is not None and upper is not None and lower >= upper:
         raise SchemaError(f"lower={_shown(lower)} is not below upper={_shown(upper)}.", "Swap or correct the bounds.")
+
+
+def moment(bound: object) -> date | time:
+    """A bound of dates or times, from text or as it is: a date, a date with time, or a time of day.
+
+    >>> moment("2025-12-31"), moment("18:00")
+    (datetime.date(2025, 12, 31), datetime.time(18, 0))
+    """
+    if isinstance(bound, date | time):
+        return bound
+    for read in (date.fromisoformat, datetime.fromisoformat, time.fromisoformat):
+        try:
+            return read(bound)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+    raise SchemaError(
+        f"a bound is {_shown(bound)}, not a date or a time.", 'Write it as "2025-12-31", "2025-12-31 18:00" or "18:00".'
+    )
+
+
+def _in_order(lower: date | time, upper: date | time) -> bool:
+    """Whether two bounds can be compared, and the first is not after the second."""
+    if isinstance(lower, time) and isinstance(upper, time):
+        return lower.replace(tzinfo=None) <= upper.replace(tzinfo=None)
+    if isinstance(lower, time) or isinstance(upper, time):
+        return False
+    ends = [
+        bound if isinstance(bound, datetime) else datetime.combine(bound, moment_of_day)
+        for bound, moment_of_day in ((lower, time.min), (upper, time.max))
+    ]
+    if (ends[0].tzinfo is None) != (ends[1].tzinfo is None):
+        ends = [end.replace(tzinfo=None) for end in ends]
+    return ends[0] <= ends[1]
 
 
 def _is_finite(number: object) -> bool:

@@ -18,7 +18,8 @@ from scipy import stats
 import dipriv
 from dipriv._tables import frames as tables
 from dipriv.references import Private
-from dipriv.references._learning.column_histograms import OF_GROUPS, OF_STEP, OF_TREE, OF_VALUES
+from dipriv.references._learning.column_histograms import OF_GROUPS, OF_TREE, OF_VALUES
+from dipriv.references._learning.estimates import OF_STEP
 from dipriv.references._learning.postprocess import CLEAR
 from tests.support import ALARM, dkw, draws, ks_uniform
 

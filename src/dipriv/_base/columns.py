@@ -37,6 +37,10 @@ class NumericColumn:
     """The smallest and largest value of the type, where its storage could hold more."""
     n_labels: int | None = None
     """How many labels a label column has."""
+    times: Literal["dates", "times of day"] | None = None
+    """What the ticks of a column of times mean; None for durations and for other columns."""
+    zone: str | None = None
+    """The zone of absolute times."""
 
 
 @dataclass(frozen=True, eq=False)

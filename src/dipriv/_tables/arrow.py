@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +76,13 @@ def value_range(arrow_type: pa.DataType) -> tuple[float | None, float | None]:
         largest = (10**arrow_type.precision - 1) / 10**arrow_type.scale
         return -largest, largest
     return (-65504.0, 65504.0) if pt.is_float16(arrow_type) else (None, None)
+
+
+def times_of(arrow_type: pa.DataType) -> tuple[Literal["dates", "times of day"] | None, str | None]:
+    """What the ticks of a type mean, and their zone, if they have one: public facts."""
+    if pt.is_timestamp(arrow_type):
+        return "dates", arrow_type.tz
+    return ("dates" if pt.is_date(arrow_type) else "times of day" if pt.is_time(arrow_type) else None), None
 
 
 def meaning(arrow_type: pa.DataType) -> str:

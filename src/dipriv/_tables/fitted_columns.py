@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,13 @@ from dipriv._base.columns import NULL, ColumnValues, cast
 from dipriv._base.invariants import require
 from dipriv._base.registry import serializable
 from dipriv._tables.any_values import as_labels
-from dipriv._tables.arrow import OTHER, distinct_labels, meaning, place_of_others, room_for_labels
+from dipriv._tables.arrow import OTHER, distinct_labels, meaning, place_of_others, room_for_labels, times_of
 from dipriv._tables.frames import Column, Table, contains_text
 from dipriv.codecs import Codec
+from dipriv.codecs.calendar import bounds_in_ticks
 from dipriv.codecs.fit import fit_codec, infer_kind
 from dipriv.errors import InputError, ReferenceDataError, SchemaError
-from dipriv.schema import Categorical, Kind, Schema
+from dipriv.schema import Categorical, Datetime, Kind, Schema
 
 MIN_REFERENCE_ROWS = 2
 
@@ -181,8 +183,21 @@ def _fit_column(column: Column, declared: Kind | None, reference: Table | None) 
             "Complete the levels, or correct the rows.",
         )
     kind = declared or infer_kind(column.storage, seen)
+    if isinstance(kind, Datetime):
+        _check_times(column, kind, seen.present)
     codec = fit_codec(column.name, kind, column.storage, count, seen)
     return FittedColumn(column.without_categories(), with_levels(kind, labels), labels, codec)
+
+
+def _check_times(column: Column, kind: Datetime, ticks: NDArray[Any]) -> None:
+    """Refuse reference rows outside the bounds of dates or times that are declared."""
+    low, high = bounds_in_ticks(column.name, kind, column.storage.tick_ns, *times_of(column.arrow_type))
+    if (low is not None and ticks.min() < low) or (high is not None and ticks.max() > high):
+        raise SchemaError(
+            f"column {column.name!r}: reference rows lie outside the declared bounds "
+            f"[{kind.lower or '-inf'}, {kind.upper or 'inf'}].",
+            "Widen the bounds, or correct the rows.",
+        )
 
 
 def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Array | None:

@@ -24,7 +24,7 @@ from dipriv._base.invariants import require
 from dipriv._base.near_names import unknown_columns
 from dipriv._base.registry import serializable
 from dipriv._tables.any_values import array_from_any, array_of_any, valid_text
-from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, decoded, labelled, storage_of, value_range
+from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, decoded, labelled, storage_of, times_of, value_range
 from dipriv._tables.python_objects import as_text, is_absent, texts_of
 from dipriv.errors import InputError, SchemaError
 
@@ -54,7 +54,10 @@ class Column:
     def numeric(self, labels: pa.Array | None) -> NumericColumn:
         """The same facts without Arrow, where cells are positions in `labels` (None for columns without labels)."""
         n_labels = None if labels is None else len(labels)
-        return NumericColumn(self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels)
+        times, zone = times_of(self.arrow_type)
+        return NumericColumn(
+            self.name, self.storage, self.nullable, value_range(self.arrow_type), n_labels, times, zone
+        )
 
     def without_categories(self) -> Column:
         """The same facts without the categories that the type lists, which come from rows."""

@@ -29,8 +29,9 @@ from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import NumericColumn
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv.kernels import KernelSpec
-from dipriv.references._learning.column_histograms import OF_GROUPS, OF_STEP, OF_TREE, OF_VALUES, grows_tree
+from dipriv.references._learning.column_histograms import OF_GROUPS, OF_TREE, OF_VALUES, grows_tree
 from dipriv.references._learning.domain import Domain
+from dipriv.references._learning.estimates import OF_STEP
 from dipriv.references._learning.learn import MarkovPlan
 from dipriv.references._learning.measurements import Spread
 from dipriv.references._learning.shares import MAX_ORDERED_GROUPS
@@ -296,7 +297,7 @@ class ErrorModel:
         shares, domain = self.plan.shares, self.plan.domains[number]
         cost = shares.columns[number]
         if domain.is_line:
-            spent = OF_TREE * grows_tree(shares.kind, cost, self.rows)
+            spent = OF_TREE * grows_tree(domain, shares.kind, cost, self.rows)
             spent += OF_STEP * domain.open_step + OF_VALUES * domain.finds_values
             return Spread.of(shares.kind, float(cost * (1 - spent) * (1 - OF_GROUPS))).deviation * math.sqrt(SMOOTHED)
         several = len(domain.levels) / CELLS if domain.levels is not None and domain.many_in_order else 1.0

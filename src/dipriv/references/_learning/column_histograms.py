@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,20 @@ from dipriv._base.columns import NULL
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
 from dipriv.references._learning.counters import (
-    ColumnCounter,
     ColumnsCounter,
     LevelsCounter,
     LineCounter,
-    StatesCodec,
     StepsCounter,
 )
 from dipriv.references._learning.domain import Domain, around
+from dipriv.references._learning.estimates import (
+    OF_STEP,
+    ROWS_PER_BIN,
+    ColumnEstimate,
+    Learner,
+    settled,
+    with_totals,
+)
 from dipriv.references._learning.measurements import Accountant, NoiseKind, Spread, pure_for
 from dipriv.references._learning.postprocess import (
     CLEAR,
@@ -33,22 +38,20 @@ from dipriv.references._learning.postprocess import (
     occupied,
     quantile,
     single_values,
-    to_total,
     without_empty_ends,
 )
 from dipriv.references._learning.privtree import PrivTree
 from dipriv.references._learning.shares import Shares
 from dipriv.references._learning.smoothing import piecewise_even, shrunken, smooth_with_peaks
+from dipriv.references._learning.times import OF_PERIODS, Times, cost_of_periods
 from dipriv.references.protocol import CountableValues, Frequencies
 
-OF_STEP, OF_VALUES, OF_TREE = Fraction(1, 20), Fraction(1, 4), Fraction(1, 8)
-"""Of the budget of a column of numbers: for finding its step, its frequent values and the cells of its tree."""
+OF_VALUES, OF_TREE = Fraction(1, 4), Fraction(1, 8)
+"""Of the budget of a column of numbers: for its frequent values and the cells of its tree."""
 TREE_FROM = 150
 """Rows for each unit of a tree's noise from which a tree finds more than even cuts do."""
 MIN_RESOLUTION, MIN_RESOLUTION_UNBOUNDED, MAX_RESOLUTION = 4, 16, 64
 """Where nothing is declared values may lie in a narrow range, which few bins would not show."""
-ROWS_PER_BIN = 16.0
-"""In standard deviations of the noise: the resolution leaves about this many rows in a bin, times four octaves."""
 OF_GROUPS, OF_GROUPS_IN_NOISE = Fraction(2, 5), Fraction(4, 5)
 """Of a histogram's budget: for counts of whole octaves or groups of levels, which say where the values are. More, where
 only the most frequent values will stand out of the noise."""
@@ -56,24 +59,15 @@ ROWS_PER_LEVEL = 2.0
 """In standard deviations of the noise: the mean number of rows of a level up to which groups of levels are counted."""
 MIN_VALUE_ROWS = 10
 """Values of fewer rows are not looked at, so that most distinct ones stay where the rows are."""
+USUAL = 4.0
+"""The exponent of a usual magnitude: about 2^4."""
 OTHER = 0.006
 """How often noise alone may make rows of labels that are not published."""
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnEstimate:
-    """A column's codec, its histogram, which adds up to the number of rows, its noise and its step."""
-
-    domain: Domain
-    codec: StatesCodec = field(repr=False)
-    histogram: FloatArray = field(repr=False)
-    spread: Spread
-    step: int = 0
-
-
-def grows_tree(kind: NoiseKind, cost: Fraction, rows: int) -> bool:
+def grows_tree(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> bool:
     """Whether a column of numbers that costs this much has a tree; it finds frequent values, too."""
-    return rows * pure_for(kind, cost * OF_TREE) >= 4 * TREE_FROM
+    return domain.calendar is None and rows * pure_for(kind, cost * OF_TREE) >= 4 * TREE_FROM
 
 
 def cost_of_bins(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> Fraction:
@@ -82,6 +76,8 @@ def cost_of_bins(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> 
         return cost
     if domain.levels is not None:
         return cost * (1 - OF_GROUPS_IN_NOISE) if _counts_groups(domain, kind, cost, rows) else cost
+    if domain.calendar is not None:
+        return cost_of_periods(domain, cost) * (1 - OF_PERIODS)
     left, resolution = _of_line(domain, kind, cost, rows)
     return left * (1 - _of_groups(resolution))
 
@@ -94,7 +90,9 @@ def _counts_groups(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -
 
 def _of_line(domain: Domain, kind: NoiseKind, cost: Fraction, rows: int) -> tuple[Fraction, int]:
     """What the histogram of a line of numbers costs, and its number of bins in an octave."""
-    spent = OF_TREE * grows_tree(kind, cost, rows) + OF_STEP * domain.open_step + OF_VALUES * domain.finds_values
+    spent = (
+        OF_TREE * grows_tree(domain, kind, cost, rows) + OF_STEP * domain.open_step + OF_VALUES * domain.finds_values
+    )
     left = cost * (1 - spent)
     power = np.log2(max(1.0, rows / (ROWS_PER_BIN * Spread.of(kind, float(left)).deviation)))
     least = MIN_RESOLUTION if domain.bounded else MIN_RESOLUTION_UNBOUNDED
@@ -106,25 +104,6 @@ def _of_groups(resolution: int) -> Fraction:
     return OF_GROUPS_IN_NOISE if resolution <= MIN_RESOLUTION else OF_GROUPS
 
 
-class _Learner(Protocol):
-    @property
-    def ready(self) -> bool:
-        """Whether no further pass is needed."""
-        ...
-
-    def counter(self) -> ColumnCounter:
-        """Before a pass: what to count."""
-        ...
-
-    def take(self, counts: Counts) -> None:
-        """After a pass: the counts of all rows."""
-        ...
-
-    def estimate(self, rows: int) -> ColumnEstimate:
-        """The column's histogram, when it is ready."""
-        ...
-
-
 def learn_columns(
     domains: Sequence[Domain], rows: CountableValues, shares: Shares, accountant: Accountant
 ) -> list[ColumnEstimate]:
@@ -132,7 +111,7 @@ def learn_columns(
     found = rows.frequencies([domain.name for domain in domains if domain.finds_labels])
     found |= rows.frequencies([domain.name for domain in domains if domain.finds_values], MIN_VALUE_ROWS)
     estimates: dict[str, ColumnEstimate] = {}
-    learners: dict[str, _Learner] = {}
+    learners: dict[str, Learner] = {}
     kept: dict[str, NDArray[np.intp]] = {}
     for domain, cost in zip(domains, shares.columns, strict=True):
         name = domain.name
@@ -142,6 +121,8 @@ def learn_columns(
             )
         elif domain.levels is not None:
             learners[name] = _Levels(domain, cost, accountant, rows.n_rows)
+        elif domain.calendar is not None:
+            learners[name] = Times(domain, cost, accountant, rows.n_rows)
         else:
             learners[name] = numbers = _Numbers(domain, cost, accountant, rows.n_rows)
             if domain.finds_values:
@@ -166,7 +147,7 @@ def _found_labels(
     noise = spread.deviation * np.sqrt(1.0 + len(frequent.kept))
     few = len(frequent.kept) and left < noise * quantile(Spread("gaussian", 1.0), OTHER)
     noisy = np.concatenate([[0.0 if few else max(left, 0.0)], frequent.counts])
-    absent, histogram, missing = _settle(frequent.fixed, noisy, spread, rows, domain.missing)
+    absent, histogram, missing = settled(frequent.fixed, noisy, spread, rows, domain.missing)
     order = np.argsort(-histogram, kind="stable")
     codec = RankedLevelsCodec(np.arange(len(histogram), dtype=domain.column.storage.dtype), order, missing)
     return frequent.kept, ColumnEstimate(domain, codec, np.concatenate([absent, histogram[order]]), spread)
@@ -224,8 +205,8 @@ class _Levels:
         if self.domain.many_in_order:
             smooth = smooth_with_peaks(own, self.spread)
         if self._in_groups:
-            smooth = _with_totals(smooth, own, self._groups)
-        absent, histogram, missing = _settle(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
+            smooth = with_totals(smooth, own, self._groups)
+        absent, histogram, missing = settled(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
         if self.domain.has_no_label:  # no label at all: nothing but nulls
             absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
         order = np.arange(len(histogram)) if ordered else np.argsort(-histogram, kind="stable")
@@ -253,7 +234,7 @@ class _Numbers:
     missing: Counts = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
-        self._of_tree = OF_TREE if grows_tree(self.accountant.kind, self.cost, self.rows) else Fraction(0)
+        self._of_tree = OF_TREE if grows_tree(self.domain, self.accountant.kind, self.cost, self.rows) else Fraction(0)
         self._left, self._resolution = _of_line(self.domain, self.accountant.kind, self.cost, self.rows)
 
     @property
@@ -314,7 +295,7 @@ class _Numbers:
         absent, spread, by_octave = measured.absent, measured.spread, measured.groups
         nulls = float(missing_found(absent, spread).sum())
         needed = nulls == 0.0 or nulls < rows - CLEAR * spread.scale
-        taken = occupied(octaves, by_octave, measured.deviations, spread.kind, needed, self.domain.usual(line))
+        taken = occupied(octaves, by_octave, measured.deviations, spread.kind, needed, USUAL)
         noisy = measured.bins
         histogram = np.zeros(len(starts))
         sizes = np.append(starts[1:], 0).astype(np.uint64) - starts.astype(np.uint64)
@@ -327,10 +308,9 @@ class _Numbers:
         kept = there.copy()
         kept[there] = without_empty_ends(octaves, octave_of[there], histogram[there], widths[there], spread.deviation)
         histogram = _moved_inside(histogram, kept, octave_of)
-        settled, own, missing = _settle(absent, histogram[kept], spread, rows, self.domain.missing)
+        absent, own, missing = settled(absent, histogram[kept], spread, rows, self.domain.missing)
         histogram = np.zeros(len(starts))
         histogram[kept] = own
-        absent = settled
         if isinstance(line, FloatBitCodes):
             starts, sizes = single_values(line, starts, sizes, histogram, spread)
         there = histogram > 0
@@ -364,17 +344,7 @@ def _smooth(noisy: FloatArray, widths: FloatArray, group_of: NDArray[np.intp], s
     for group in np.unique(group_of):
         inside = group_of == group
         smooth[inside] = piecewise_even(noisy[inside], widths[inside], spread, len(noisy))
-    return _with_totals(smooth, noisy, group_of)
-
-
-def _with_totals(smooth: FloatArray, noisy: FloatArray, group_of: NDArray[np.intp]) -> FloatArray:
-    """Made non-negative, with the totals of the groups, which were measured by themselves."""
-    agreed = np.zeros(len(noisy))
-    for group in np.unique(group_of):
-        inside = group_of == group
-        if (total := float(noisy[inside].sum())) > 0:
-            agreed[inside] = to_total(smooth[inside], total)
-    return agreed
+    return with_totals(smooth, noisy, group_of)
 
 
 def _moved_inside(histogram: FloatArray, kept: NDArray[np.bool_], octave_of: NDArray[np.intp]) -> FloatArray:
@@ -419,14 +389,3 @@ def _two_resolutions(
     agreed = bins[kinds:] + each[group_of]
     deviations = np.sqrt(variance * coarse.deviation**2 / (variance + coarse.deviation**2))
     return _Measured(absent, agreed, spread, np.bincount(group_of, agreed).astype(np.float64), deviations)
-
-
-def _settle(
-    absent: FloatArray, histogram: FloatArray, spread: Spread, rows: int, kinds: tuple[int, ...]
-) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Counts that add up to the rows: of the kinds of missing cells that were found, and of the rest."""
-    found = missing_found(absent, spread)
-    there: NDArray[np.bool_] = found > 0
-    settled = to_total(np.concatenate([found[there], histogram]), float(rows))
-    count = int(there.sum())
-    return settled[:count], settled[count:], tuple(np.array(kinds, dtype=np.int64)[there].tolist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import NAN, NULL, ColumnValues, NumericColumn, ValuesOf, cast
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._base.jit import jit
+from dipriv.codecs.calendar import Calendar, bounds_in_ticks
 from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.codecs.temporal import ticks_in
@@ -20,9 +20,6 @@ from dipriv.errors import SchemaError
 from dipriv.schema import RESOLUTIONS, Categorical, Continuous, Datetime, Discrete, Kind, Mixed, lattice
 
 MAX_DECIMALS = 4
-NANOSECONDS_IN_YEAR = 31_557_600 * 10**9
-MIN_TIMES = 128
-"""Into how many parts an octave of years is cut at least."""
 MAX_LEVELS_ALONE = 24
 """More ordered levels than these are counted in groups, too."""
 MAX_ALONE = 16
@@ -37,8 +34,8 @@ SIGNIFICANDS = (
 )
 """The digits of round numbers, for resolutions up to the first number."""
 
-_BOUNDED = Continuous | Mixed | Discrete
-"""Kinds of numbers, whose bounds may be declared."""
+_BOUNDED = Continuous | Mixed | Discrete | Datetime
+"""Kinds whose bounds may be declared."""
 Step = tuple[int, int, Any]
 """A candidate (whole, per_unit, what to call it) for the step that a column's values are multiples of."""
 
@@ -79,6 +76,14 @@ class Domain:
         """The values that are declared to have a mass of their own."""
         declared = self.declared.atoms if isinstance(self.declared, Mixed) else None
         return np.array(declared or (), dtype=np.float64)
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """The calendar of dates and times, unless they are declared as numbers; durations have none."""
+        times = self.column.times
+        if times is None or not (self.declared is None or isinstance(self.declared, Datetime)):
+            return None
+        return Calendar(self.column.storage.tick_ns, self.column.zone, times == "dates")
 
     @property
     def bounded(self) -> bool:
@@ -122,13 +127,23 @@ class Domain:
     def line(self, step: int) -> OrderedCodes:
         """The line, if values are taken as multiples of the step with this number."""
         lower, upper = self.column.value_range
-        if isinstance(self.declared, _BOUNDED):
-            lower = max((x for x in (lower, self.declared.lower) if x is not None), default=None)
-            upper = min((x for x in (upper, self.declared.upper) if x is not None), default=None)
+        least, most = self._declared_ends
+        lower = max((x for x in (lower, least) if x is not None), default=None)
+        upper = min((x for x in (upper, most) if x is not None), default=None)
         if step < len(self.steps):
             whole, per_unit, _ = self.steps[step]
             return GridCodes.of(self.column.storage.dtype, whole, per_unit, lower, upper)
         return FloatBitCodes.of(self.column.storage.dtype, lower, upper)
+
+    @property
+    def _declared_ends(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest value that is declared, in ticks for times."""
+        declared = self.declared
+        if isinstance(declared, Datetime):
+            return bounds_in_ticks(
+                self.name, declared, self.column.storage.tick_ns, self.column.times, self.column.zone
+            )
+        return (declared.lower, declared.upper) if isinstance(declared, _BOUNDED) else (None, None)
 
     def kind(self, step: int) -> Kind:
         """What the column is taken as, then; the caller knows the labels."""
@@ -139,47 +154,25 @@ class Domain:
             return self.declared
         if step < len(self.steps):
             name = self.steps[step][2]
+            if isinstance(self.declared, Datetime):
+                return replace(self.declared, resolution=name)
             return Datetime(name) if storage.family == "temporal" else Discrete(step=name)
         return Continuous()
-
-    def usual(self, line: OrderedCodes) -> float:
-        """The exponent of a usual magnitude: about 2^4, and for times the years around 2000."""
-        if self.column.storage.family != "temporal" or not isinstance(line, GridCodes):
-            return 4.0
-        return math.log2(max(1.0, 30 * NANOSECONDS_IN_YEAR / (line.whole * self.column.storage.tick_ns)))
 
     def cuts(self, line: OrderedCodes, resolution: int) -> Codes:
         """Codes at which bins start in any case, beside octaves: a histogram of more bins costs no more.
 
         Bins start at round numbers, at which people round as well: the more, the higher the resolution. Up to 16 steps
-        stand alone, and so do declared atoms. Times from one to a hundred years are cut into even parts.
+        stand alone, and so do declared atoms. Durations are cut at round numbers of steps.
         """
-        cuts: list[Codes] = [line.octaves.starts]
-        if isinstance(line, GridCodes) and self.column.storage.family == "temporal":
-            cuts.append(self._even_cuts(line, max(4 * resolution, MIN_TIMES)))
-        else:
-            cuts.append(around_zero(line, round_numbers(resolution)))
+        unit = line.whole if isinstance(line, GridCodes) and self.column.storage.family == "temporal" else 1
+        cuts: list[Codes] = [line.octaves.starts, around_zero(line, round_numbers(resolution) * unit)]
         if isinstance(line, GridCodes):
             cuts.append(np.arange(max(line.first, -MAX_ALONE), min(line.last, MAX_ALONE) + 1))
         cuts.append(around(line, self.atoms))
         if self.boundaries:
             cuts.append(around(line, cast(np.array(self.boundaries), line.dtype)))
         return np.unique(np.concatenate(cuts))
-
-    def _even_cuts(self, line: GridCodes, parts: int) -> Codes:
-        """Each octave of years cut into parts of the same length."""
-        octaves = line.octaves
-        ends = [*octaves.starts[1:].tolist(), line.last + 1]
-        years = np.exp2(octaves.exponents) * line.whole * self.column.storage.tick_ns / NANOSECONDS_IN_YEAR
-        usual = np.flatnonzero((octaves.signs != 0) & (years >= 1) & (years < 128))
-        return np.array(
-            [
-                int(octaves.starts[octave]) + (ends[octave] - int(octaves.starts[octave])) * part // parts
-                for octave in usual
-                for part in range(1, parts)
-            ],
-            dtype=np.int64,
-        )
 
     def step_classes(self, cells: ColumnValues) -> NDArray[np.int64]:
         """How many values are multiples of each step but of no coarser one; the last number counts all others."""
@@ -219,6 +212,8 @@ def check_column(column: NumericColumn, declared: Kind | None) -> None:
     """Refuse a declared kind that does not suit the column's type, or that cannot be learned."""
     if declared is not None:
         check_family(column.name, declared, column.storage, given=False)
+    if isinstance(declared, Datetime):
+        bounds_in_ticks(column.name, declared, column.storage.tick_ns, column.times, column.zone)
     if isinstance(declared, Categorical) and declared.encoding == "onehot":
         raise SchemaError(
             f"column {column.name!r} is declared with dummy variables, which the private reference does not use.",
@@ -250,7 +245,7 @@ def domain_of(column: NumericColumn, declared: Kind | None, finds_values: bool =
     if isinstance(declared, Discrete) and (multiples := declared.multiples()) is not None:
         return Domain(column, declared, np.unique(stored_levels(column.name, multiples, storage)))
     domain = Domain(column, declared, steps=_steps(column, declared))
-    return replace(domain, finds_values=finds_values and not len(domain.atoms))
+    return replace(domain, finds_values=finds_values and not len(domain.atoms) and domain.calendar is None)
 
 
 def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:

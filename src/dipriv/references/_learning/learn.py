@@ -24,13 +24,13 @@ from dipriv.errors import InputError
 from dipriv.references._learning.adaptive import fits, measure_pairs
 from dipriv.references._learning.column_histograms import (
     OF_VALUES,
-    ColumnEstimate,
     cost_of_bins,
     grows_tree,
     learn_columns,
 )
 from dipriv.references._learning.counters import PairsCounter
 from dipriv.references._learning.domain import Domain
+from dipriv.references._learning.estimates import ColumnEstimate
 from dipriv.references._learning.groups import coarsened, digits_of
 from dipriv.references._learning.junction_tree import Pair
 from dipriv.references._learning.max_entropy import MarkovModel, NoisyTable
@@ -119,7 +119,7 @@ def plan_shares(
     shares = divide(domains, rows, epsilon, delta, first)
     useful = [
         domain.finds_values
-        and not grows_tree(shares.kind, cost, rows)
+        and not grows_tree(domain, shares.kind, cost, rows)
         and _threshold(shares, cost * OF_VALUES) <= VALUE_SHARE * rows
         for domain, cost in zip(domains, shares.columns, strict=True)
     ]

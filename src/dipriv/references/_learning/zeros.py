@@ -15,7 +15,7 @@ import numpy as np
 
 from dipriv._base.arrays import Mask
 from dipriv.codecs.binned import BinnedCodec
-from dipriv.references._learning.column_histograms import ColumnEstimate
+from dipriv.references._learning.estimates import ColumnEstimate
 from dipriv.references._learning.junction_tree import Pair
 from dipriv.references._learning.shares import MAX_GROUPS
 from dipriv.references._models.network import Groups

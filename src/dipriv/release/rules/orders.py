@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import Mask
 from dipriv._base.columns import ColumnValues, Storage, cast
 from dipriv._rules import Order
-from dipriv._tables.arrow import storage_of, value_range
+from dipriv._tables.arrow import storage_of, times_of, value_range
 from dipriv._tables.frames import Column, Table
+from dipriv.codecs.calendar import bounds_in_ticks
 from dipriv.codecs.temporal import ticks_in
 from dipriv.references import Exclusion, Region
 from dipriv.release.rules.cells import Part, Parts, Say, may_be_missing, with_missing
@@ -77,7 +78,9 @@ class OrderedColumn:
             return None if self.kind.step is None else self.kind
         if isinstance(self.kind, Continuous | Mixed) and self.learned.storage.family == "real":
             return Continuous(lower=0.0)
-        return self.kind if isinstance(self.kind, Datetime) and self.learned.storage.family == "temporal" else None
+        if isinstance(self.kind, Datetime) and self.learned.storage.family == "temporal":
+            return Datetime(self.kind.resolution)
+        return None
 
     @property
     def exclusion(self) -> Exclusion:
@@ -162,7 +165,10 @@ class OrderedColumn:
 
     def _largest(self, values: NDArray[Any]) -> Any:
         """The largest value that is declared or that the type has, as a number that `values` can have."""
-        declared = self.kind.upper if isinstance(self.kind, Continuous | Mixed) else None
+        declared: float | None = self.kind.upper if isinstance(self.kind, Continuous | Mixed) else None
+        if isinstance(self.kind, Datetime):
+            tick_ns = self.column.storage.tick_ns
+            declared = bounds_in_ticks(self.column.name, self.kind, tick_ns, *times_of(self.column.arrow_type))[1]
         bounds = [bound for bound in (value_range(self.column.arrow_type)[1], declared) if bound is not None]
         if not bounds:
             return values

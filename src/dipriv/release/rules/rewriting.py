@@ -9,7 +9,7 @@ comes after the release is post-processing (docs/theory/private-reference.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -250,7 +250,7 @@ class Rewriting:
         if column.name not in self._ordered:
             return column
         least, most = self._ordered[column.name].least_learned, column.value_range[1]
-        return NumericColumn(column.name, column.storage, column.nullable, (least, most), column.n_labels)
+        return replace(column, value_range=(least, most))
 
     @property
     def exclusions(self) -> tuple[Exclusion, ...]:
