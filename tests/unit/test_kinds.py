@@ -408,6 +408,21 @@ def test_codes_of_a_national_survey_in_a_text_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_whole_numbers_of_a_national_survey_keep_their_rare_codes(tmp_path: Path) -> None:
+    """Hispanic origin 0 to 4 and race 1 to 9, of which one has two rows, in a text file of which nothing is declared.
+
+    A rare code has about ten rows in the reference, so that it is missing from a release with a chance of exp(-10).
+    """
+    frame = national()[["AGEP", "SEX", "MSP", "HISP", "RAC1P", "EDU", "PINCP_DECILE", "DVET", "PUMA"]]
+    frame.to_csv(tmp_path / "national.csv", index=False)
+    for seed in range(5):
+        released = dipriv.privatize(tmp_path / "national.csv", 1.0, missing=["N"], seed=seed).data.to_table()
+        assert {*released["HISP"].to_pylist()} == {*range(5)}
+        assert {*released["RAC1P"].to_pylist()} == {*range(1, 10)}
+        assert {*released["PUMA"].to_pylist()} <= {*frame["PUMA"], None, "(other)"}  # control: labels have no floor
+
+
+@pytest.mark.slow
 def test_an_audit_takes_codes_as_a_release_does() -> None:
     found = dipriv.audit(table(), 1.0, schema=EVERY, draws=20_000, seed=1)
     assert found.passed

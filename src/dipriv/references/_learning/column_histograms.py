@@ -13,20 +13,21 @@ from numpy.typing import NDArray
 from dipriv._base.arrays import Counts, FloatArray
 from dipriv._base.columns import NULL
 from dipriv.codecs.binned import BinnedCodec, RankedLevelsCodec
-from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, OrderedCodes
+from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.references._learning.counters import (
     ColumnsCounter,
     LevelsCounter,
     LineCounter,
     StepsCounter,
 )
-from dipriv.references._learning.domain import Domain, around
+from dipriv.references._learning.domain import MAX_ALONE, Domain, around
 from dipriv.references._learning.estimates import (
     OF_STEP,
     ROWS_PER_BIN,
     ColumnEstimate,
     Learner,
     settled,
+    with_floor,
     with_totals,
 )
 from dipriv.references._learning.measurements import Accountant, NoiseKind, Spread, pure_for
@@ -61,6 +62,8 @@ MIN_VALUE_ROWS = 10
 """Values of fewer rows are not looked at, so that most distinct ones stay where the rows are."""
 USUAL = 4.0
 """The exponent of a usual magnitude: about 2^4."""
+CLEAR_CODE = 0.01
+"""How often noise may take a number for one that clearly occurs."""
 OTHER = 0.006
 """How often noise alone may make rows of labels that are not published."""
 
@@ -209,9 +212,12 @@ class _Levels:
         absent, histogram, missing = settled(self.noisy[:kinds], smooth, self.spread, rows, self.domain.missing)
         if self.domain.has_no_label:  # no label at all: nothing but nulls
             absent, histogram, missing = np.array([float(rows)]), np.zeros(1), (NULL,)
+        floor = 0.0
+        if self.domain.lists_levels and not self.domain.has_no_label:
+            histogram, floor = with_floor(histogram, np.ones(len(histogram), dtype=bool), self.spread, rows)
         order = np.arange(len(histogram)) if ordered else np.argsort(-histogram, kind="stable")
         codec = RankedLevelsCodec(self._codec.levels, order, missing)
-        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[order]]), self.spread)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[order]]), self.spread, floor=floor)
 
 
 @dataclass
@@ -313,11 +319,29 @@ class _Numbers:
         histogram[kept] = own
         if isinstance(line, FloatBitCodes):
             starts, sizes = single_values(line, starts, sizes, histogram, spread)
+        histogram, floor = with_floor(histogram, self._likely(line, starts, sizes, histogram, spread), spread, rows)
         there = histogram > 0
         if not np.any(there):  # nothing but missing values: a cell without mass, for values to stand in
             there[-1] = True
         codec = BinnedCodec(line, starts[there], sizes[there], missing)
-        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[there]]), spread, self.step)
+        return ColumnEstimate(self.domain, codec, np.concatenate([absent, histogram[there]]), spread, self.step, floor)
+
+    def _likely(
+        self, line: OrderedCodes, starts: Codes, sizes: NDArray[np.uint64], histogram: FloatArray, spread: Spread
+    ) -> NDArray[np.bool_]:
+        """Whole numbers that are likely to be rare codes: inside a small range, most numbers of which clearly occur.
+
+        Numbers between the ends of age groups are not: few numbers of that range occur.
+        """
+        clear = np.flatnonzero(histogram > quantile(spread, CLEAR_CODE))
+        likely = np.zeros(len(histogram), dtype=bool)
+        if len(clear) and isinstance(line, GridCodes) and self.domain.column.storage.family != "temporal":
+            inside = slice(int(clear[0]), int(clear[-1]) + 1)
+            count = inside.stop - inside.start
+            alone = bool(np.all(sizes[inside] == 1)) and count <= MAX_ALONE
+            is_whole = bool(np.all(line.to_values(starts[inside]) % 1 == 0))
+            likely[inside] = alone and is_whole and len(clear) > count / 2
+        return likely
 
     def _smoothed(
         self,

@@ -92,6 +92,11 @@ class Domain:
         return isinstance(declared, _BOUNDED) and None not in (declared.lower, declared.upper)
 
     @property
+    def lists_levels(self) -> bool:
+        """Whether its levels or labels are listed one by one, rather than implied by a step and bounds."""
+        return self.levels is not None and not (isinstance(self.declared, Discrete) and self.declared.levels is None)
+
+    @property
     def is_line(self) -> bool:
         """Whether nothing lists its values; groups of them are counted beside single ones."""
         return self.levels is None and self.ordered

@@ -20,6 +20,10 @@ OF_STEP = Fraction(1, 20)
 ROWS_PER_BIN = 16.0
 """In standard deviations of the noise: about how many rows a bin needs to be worth dividing."""
 
+FLOOR, OF_ROWS = 0.15, 1 / 200
+"""In standard deviations of the noise: the rows that a state has at least that is known to exist, rare as it may be.
+All such rows of a column are at most this part of its rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnEstimate:
@@ -30,6 +34,13 @@ class ColumnEstimate:
     histogram: FloatArray = field(repr=False)
     spread: Spread
     step: int = 0
+    floor: float = 0.0
+    """States with no more rows than this were not found, but are known or likely to exist."""
+
+    @property
+    def found(self) -> FloatArray:
+        """The histogram of the states that were found."""
+        return np.where(self.histogram > self.floor, self.histogram, 0.0)
 
 
 class Learner(Protocol):
@@ -61,6 +72,19 @@ def with_totals(smooth: FloatArray, noisy: FloatArray, group_of: NDArray[np.intp
         if (total := float(noisy[inside].sum())) > 0:
             agreed[inside] = to_total(smooth[inside], total)
     return agreed
+
+
+def with_floor(histogram: FloatArray, known: NDArray[np.bool_], spread: Spread, rows: int) -> tuple[FloatArray, float]:
+    """Each `known` state with a few rows at least, taken from the others in proportion; and how many these are.
+
+    A count is not negative, so its mean given a noisy count near zero is a part of the noise's deviation, never zero.
+    """
+    floor = min(FLOOR * spread.deviation, OF_ROWS * rows / max(1, int(known.sum())))
+    low = known & (histogram <= floor)
+    left, others = float(histogram.sum()) - floor * float(low.sum()), float(histogram[~low].sum())
+    if not np.any(low) or left <= 0 or others <= 0:
+        return histogram, 0.0
+    return np.where(low, floor, histogram * (left / others)), floor
 
 
 def settled(

@@ -151,8 +151,7 @@ def learn(
         return LearnedNetwork(kinds, (codec,), reference, (0,), accountant.spent, _measurements(estimates, rows.n_rows))
     most, clear = shares.groups(rows.n_rows), shares.clear
     groups = [
-        coarsened(estimate.histogram, _digits(estimate), len(estimate.codec.missing), most, clear)
-        for estimate in estimates
+        coarsened(estimate.found, _digits(estimate), len(estimate.codec.missing), most, clear) for estimate in estimates
     ]
     zeros = zeros_of(exclusions, estimates, rows)
     groups = [cut_groups(of, masks) if (masks := masks_of(zeros, i)) else of for i, of in enumerate(groups)]

@@ -325,3 +325,52 @@ def test_times_of_day_and_durations_keep_their_step() -> None:
     for found in estimates(table, 2.0).values():
         values, _ = drawn(found)
         assert np.all(values.astype(np.int64) % 60_000_000 == 0)
+
+
+# ---- rare states ----
+
+
+def codes_with_a_rare_one(rows: int, codes: tuple[int, ...], rare: int) -> NDArray[np.int64]:
+    x = np.random.default_rng(4).choice([code for code in codes if code != rare], rows)
+    x[:2] = rare
+    return x
+
+
+@pytest.mark.parametrize("rows", [2000, 20_000])
+def test_a_rare_code_among_found_ones_has_a_few_rows(rows: int) -> None:
+    frame = six(rows).assign(code=codes_with_a_rare_one(rows, (1, 2, 3, 4, 5, 6, 7), 4))
+    for seed in range(3):
+        found = estimates(frame, 2.0, seed=seed)["code"]
+        assert share_of(found, 4) > 0
+        values, _ = drawn(found)
+        assert {*np.unique(values)} <= {*range(1, 8)}  # none beyond the range
+
+
+def test_numbers_between_the_ends_of_brackets_are_not_codes() -> None:
+    """Brackets in a wide range and in a small one: few numbers of the range occur, so the gaps are no rare codes."""
+    rng, rows = np.random.default_rng(5), 20_000
+    small = np.array([1, 5, 9, 14])
+    frame = six(rows).assign(age=rng.choice([1, 18, 25, 35, 45, 50, 56], rows), code=rng.choice(small, rows))
+    gaps = np.setdiff1d(np.arange(1, 15), small)
+
+    def floored() -> int:
+        found = [estimates(frame, 4.0, seed=seed) for seed in range(3)]
+        assert all(one["age"].floor == 0.0 for one in found)
+        return sum(one["code"].floor > 0.0 for one in found)
+
+    assert floored() == 0
+    filled = frame.assign(code=np.where(rng.random(rows) < 0.5, rng.choice(gaps[:-2], rows), frame["code"]))
+    assert any(estimates(filled, 4.0, seed=seed)["code"].floor > 0.0 for seed in range(3))  # control: two gaps
+
+
+@pytest.mark.parametrize("count", [5, 2000])
+def test_declared_labels_that_nobody_has_get_few_rows(count: int) -> None:
+    """A label that the schema lists may be rare, but thousands of them have at most 0.5% of the rows together."""
+    rows, labels = 5000, [f"l{number:04}" for number in range(count)]
+    frame = six(rows).assign(sex=np.random.default_rng(6).choice(labels[:3], rows))
+    found = estimates(frame, 1.0, labels={"sex": labels}, declared={"sex": Categorical(levels=tuple(labels))})["sex"]
+    low = found.histogram[found.histogram <= found.floor]
+    assert np.all(found.histogram > 0)
+    assert low.sum() <= rows / 200
+    private = estimates(frame, 1.0)["sex"]
+    assert private.floor == 0.0  # control: labels that are found have none
