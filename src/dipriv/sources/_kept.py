@@ -23,6 +23,7 @@ import pyarrow as pa
 from dipriv._base.parallel import in_parallel
 from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv._tables.repeated import coded
+from dipriv.errors import StorageError
 from dipriv.sources.typed import Batches
 
 MAX_BYTES = 1 << 27
@@ -58,7 +59,7 @@ class KeptBatches:
         try:
             self._scratch = self._scratch or _Scratch()
             self._tables.append(self._scratch.write(table))
-        except OSError:
+        except (OSError, StorageError):
             self.is_whole = False
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -87,11 +88,13 @@ class _Scratch:
     _key: bytes = field(repr=False, default_factory=lambda: os.urandom(32))
     _end: int = 0
     _lock: Any = field(repr=False, default_factory=Lock)
+    _process: int = field(repr=False, default_factory=os.getpid)
 
     def __post_init__(self) -> None:
         finalize(self, self.file.close)
 
     def write(self, table: pa.Table) -> tuple[int, int]:
+        self._check_process()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -106,6 +109,7 @@ class _Scratch:
         return place, plain.size
 
     def read(self, place: int, size: int) -> pa.Table:
+        self._check_process()
         hidden = bytearray(size)
         with self._lock:
             self.file.seek(place)
@@ -115,6 +119,14 @@ class _Scratch:
         plain = memoryview(self._applied(place, hidden)).toreadonly()  # as other buffers: loops are compiled once
         with pa.ipc.open_stream(pa.py_buffer(plain)) as reader:
             return reader.read_all()
+
+    def _check_process(self) -> None:
+        """A forked copy has the same key, the same counter and the same position in the file: it may use none of them."""
+        if os.getpid() != self._process:
+            raise StorageError(
+                "rows that another process keeps are not read or written here.",
+                "Prepare and run the release in one process.",
+            )
 
     def _applied(self, place: int, content: Any) -> bytearray:
         """The content under the cipher, or without it: the same exclusive or."""

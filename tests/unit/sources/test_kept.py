@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 import dipriv
+from dipriv.errors import StorageError
 from dipriv.sources import _kept
 from dipriv.sources._formats.delimited import DelimitedText
 from dipriv.sources._kept import KeptBatches
@@ -147,3 +148,23 @@ def test_a_source_that_changes_later_changes_nothing() -> None:
     first = [data.to_table() for data in released]
     assert first[0].equals(first[1])
     assert released[1].to_table().equals(first[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_copy_neither_reads_nor_writes_the_scratch_file() -> None:
+    """It would encrypt other rows under the same numbers of the counter, and move the place where both read."""
+    kept = KeptBatches(limit=0)
+    kept.add(odd_table())
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            next(iter(kept))
+        except StorageError:
+            kept.add(odd_table())
+            code = int(kept.is_whole)
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    kept.add(odd_table())
+    assert len(list(kept)) == 2
