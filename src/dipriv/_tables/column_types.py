@@ -154,7 +154,8 @@ class TypeRules:
     """What the keeper says about the types of columns: `given` types, and marks of missing cells beside the usual ones.
 
     `asks` is whether columns of text that look like numbers or dates are questioned. `decimal` and `dates` are those of
-    a `dipriv.Dialect`, for text files.
+    a `dipriv.Dialect`, for text files. `as_most` is whether these follow from most cells where they are not given: one
+    row may then change them, so it is for tables that are compared with another, never for rows to be released.
     """
 
     given: Mapping[str, Given] = field(default_factory=dict)
@@ -162,6 +163,7 @@ class TypeRules:
     asks: bool = True
     decimal: str | None = None
     dates: str | None = None
+    as_most: bool = False
 
     @classmethod
     def of(
@@ -183,7 +185,7 @@ class TypeRules:
     def like(cls, columns: Iterable[pa.Field], dialect: Dialect = DETECTED) -> TypeRules:
         """The types of another table's columns."""
         given = {column.name: Given.arrow(column.type) for column in columns}
-        return cls(given, dialect.missing, False, dialect.decimal, dialect.dates)
+        return cls(given, dialect.missing, False, dialect.decimal, dialect.dates, as_most=True)
 
     @property
     def all_marks(self) -> tuple[str, ...]:

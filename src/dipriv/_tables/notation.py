@@ -186,7 +186,7 @@ def settle_column(
     found = settle(name, counts, given)
     notation = Notation(reading, order=order, reads_any_decoration=True)
     is_number = isinstance(found, pa.DataType) and (pt.is_integer(found) or pt.is_floating(found))
-    if is_number and rules.asks and not (given is not None and given.option):
+    if is_number and not rules.as_most and not (given is not None and given.option):
         settled = _settle_writing(name, shapes, replace(notation, reads_any_decoration=False), found)
         if isinstance(settled, Question):
             return settled, None
@@ -201,7 +201,7 @@ def _reading(shapes: Shapes, cells: int, given: Given | None, rules: TypeRules, 
     if rules.decimal is not None:
         return _DECIMALS[rules.decimal]
     point, comma, both = decimal_evidence(shapes)
-    if not rules.asks:
+    if rules.as_most:
         leaf = CellClass.WHOLE if given is not None and given.leaf == "whole" else CellClass.DECIMAL
         counts = {of: class_counts(shapes, of) for of in (POINT, COMMA)}
         return max(counts, key=lambda of: (_size(counts[of], _NUMBERS), int(counts[of][leaf])))
@@ -219,7 +219,7 @@ def _order(shapes: Shapes, cells: int, rules: TypeRules, file: FileReading) -> i
         return _ORDERS[rules.dates]
     day, month, _ = date_evidence(shapes)
     dates = sum(ordered_dates(shapes))
-    if not rules.asks:
+    if rules.as_most:
         return YEAR_FIRST if not dates else DAY_FIRST if day >= month else MONTH_FIRST
     few = cells // MAX_MISFITS
     if dates <= few:

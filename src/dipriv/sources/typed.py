@@ -155,7 +155,8 @@ def settle_texts(
     counted = [*judged, *kept]
     shapes = _sums(rows, counted, lambda array: count_shapes(array, rules.all_marks), no_shapes(), progress, named)
     check_names_are_no_cells(rows.name, named)
-    usual = file_reading({name: shapes[name] for name in judged if rules.judges(name)}, rows.presentation.separator)
+    telling = [name for name in judged if name not in rules.given or rules.judges(name)]
+    usual = file_reading({name: shapes[name] for name in telling}, rows.presentation.separator)
     plain = replace(rules, decimal=None) if rows.presentation.has_plain_numbers else rules
     settled = {name: _settle(name, shapes[name], stored.is_text(name), rules, plain, usual) for name in judged}
     questions = tuple(of for of, _ in settled.values() if isinstance(of, Question))

@@ -1,0 +1,67 @@
+"""What a reading of all that is new since rules, readers and kinds of columns were added found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dipriv
+from dipriv.errors import SchemaError
+from tests import spark_support
+from tests.security.findings.test_01_odd_cell import promised
+
+
+def text_file(at: Path, cells: list[str]) -> Path:
+    at.write_text("id;value\n" + "".join(f"{number};{cell}\n" for number, cell in enumerate(cells)), encoding="utf-8")
+    return at
+
+
+@pytest.mark.parametrize(
+    ("cells", "odd"),
+    [(["$5"] * 73 + ["1.234"] * 27, "0,5"), (["01/02/2024"] * 60, "12/31/2024")],
+    ids=["decimal mark", "order of dates"],
+)
+def test_one_row_does_not_choose_how_cells_are_read_where_labels_are_declared(
+    cells: list[str], odd: str, tmp_path: Path
+) -> None:
+    """With labels="declared" the reading that most cells allow was taken, which one row decided."""
+
+    def outcome(cells: list[str]) -> Any:
+        try:
+            return promised(text_file(tmp_path / "t.csv", cells), labels="declared")
+        except SchemaError as error:
+            return str(error)
+
+    before, after = outcome(cells), outcome([*cells[1:], odd])
+    assert before == after
+    assert "its cells do not tell" in before
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_files_of_spark_do_not_tell_how_long_private_rows_are(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark cuts a table at a number of bytes, and each of its partitions became a file of the release."""
+    from dipriv.sources.spark import even_parts
+
+    monkeypatch.setattr(even_parts.in_even_parts, "__defaults__", (70,))
+    table = pa.table({"row": range(300), "x": [float(row % 7) for row in range(300)]})
+    for number, sizes in enumerate(([100, 200], [1, 298, 1])):
+        rows = spark_support.in_partitions(session, table, sizes)
+        release = dipriv.privatize(rows, 1.0, keep=["row"])
+        release.write(tmp_path / f"{number}.parquet")
+        files = [pq.read_table(file)["row"].to_pylist() for file in sorted((tmp_path / f"{number}.parquet").glob("*.parquet"))]
+        assert [len(rows) for rows in files] == [70, 70, 70, 70, 20]
+        assert sum(files, []) == list(range(300))
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("pyspark", reason="pyspark is not installed; pip install dipriv[spark]")
+    yield from spark_support.session(tmp_path_factory.mktemp("events"))
