@@ -43,7 +43,7 @@ def storage_of(name: str, arrow_type: pa.DataType) -> Storage:
         return Storage("boolean", np.dtype(np.uint8), label)
     if is_text(arrow_type):
         return Storage("label", np.dtype(np.int32), "text")
-    if pt.is_dictionary(arrow_type):
+    if pt.is_dictionary(arrow_type) and not pt.is_float16(arrow_type.value_type):  # Arrow cannot look those up
         of = storage_of(name, arrow_type.value_type).label
         return Storage("label", np.dtype(np.int32), "labels" if of == "text" else f"labels of {of}")
     if pt.is_temporal(arrow_type) and not pt.is_interval(arrow_type):

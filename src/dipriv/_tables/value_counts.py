@@ -127,5 +127,10 @@ def _where(counts: ValueCounts, there: Mask) -> ValueCounts:
 
 
 def _in_order(counts: ValueCounts) -> ValueCounts:
-    order = pc.sort_indices(counts.values)
-    return ValueCounts(counts.values.take(order), counts.counts[np.asarray(order)])
+    """In an order that follows from the values alone: -0.0 before 0.0, whichever of them was met first."""
+    if pa.types.is_floating(counts.values.type):
+        numbers = counts.values.to_numpy(zero_copy_only=False)
+        order = np.lexsort((~numbers.view(f"u{numbers.itemsize}"), numbers))
+    else:
+        order = np.asarray(pc.sort_indices(counts.values))
+    return ValueCounts(counts.values.take(pa.array(order)), counts.counts[order])

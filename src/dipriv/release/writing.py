@@ -77,11 +77,15 @@ def _saying_what_is_written(sink: FileSink | FolderSink) -> Iterator[None]:
 
 
 def _into_folder(release: Release[Any], sink: FolderSink, command: str | None) -> Written:
-    from dipriv.sources.spark.frame import worker_errors
+    from dipriv.sources.spark.even_parts import in_even_parts
+    from dipriv.sources.spark.frame import SparkSelection, worker_errors
     from dipriv.sources.spark.workspace import jobs
 
+    selection = release.secrets._selection
+    assert isinstance(selection, SparkSelection)  # noqa: S101
     with jobs(release.data.sparkSession.sparkContext), worker_errors():
-        release.data.write.option("compression", "zstd").parquet(f"file://{sink.part}")
+        rows = in_even_parts(release.data, selection.first_released, release.n_rows)
+        rows.write.option("compression", "zstd").parquet(f"file://{sink.part}")
     sink.check_written(release.n_rows)
     sink.commit(files_beside(release, sink.path.name, command=command))
     return Written(sink.path)

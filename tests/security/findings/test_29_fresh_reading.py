@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import dipriv
+from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import SchemaError
 from tests import spark_support
 from tests.security.findings.test_01_odd_cell import promised
+from tests.unit.refusal import refused
 
 
 def text_file(at: Path, cells: list[str]) -> Path:
@@ -40,6 +43,19 @@ def test_one_row_does_not_choose_how_cells_are_read_where_labels_are_declared(
     before, after = outcome(cells), outcome([*cells[1:], odd])
     assert before == after
     assert "its cells do not tell" in before
+
+
+@pytest.mark.parametrize("first", [[0.0, -0.0, 2.0], [-0.0, 2.0, 0.0]])
+def test_the_order_of_labels_does_not_tell_which_row_came_first(first: list[float]) -> None:
+    """0.0 and -0.0 are equal, and were published in the order in which rows had them."""
+    found = frequent({"a": ValueCounts(pa.array(first), np.array([7, 8, 9]))}, 1)["a"]
+    assert repr(found.values.to_pylist()) == "[-0.0, 0.0, 2.0]"
+
+
+def test_labels_that_cannot_be_looked_up_are_refused_before_anything_is_spent() -> None:
+    """Arrow has no function to look up numbers of 16 bits: the release failed after it was spent."""
+    labels = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 50, pa.int8()), pa.array(np.array([1, 2], np.float16)))
+    refused(SchemaError, "column 'a' has type", call=lambda: dipriv.privatize(pa.table({"a": labels}), 1.0))
 
 
 @pytest.mark.slow
