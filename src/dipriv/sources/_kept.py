@@ -121,7 +121,7 @@ class _Scratch:
             return reader.read_all()
 
     def _check_process(self) -> None:
-        """A forked copy has the same key, the same counter and the same position in the file: it may use none of them."""
+        """A forked copy has the same key, counter and position in the file: it may use none of them."""
         if os.getpid() != self._process:
             raise StorageError(
                 "rows that another process keeps are not read or written here.",

@@ -72,9 +72,10 @@ def test_files_of_spark_do_not_tell_how_long_private_rows_are(
         rows = spark_support.in_partitions(session, table, sizes)
         release = dipriv.privatize(rows, 1.0, keep=["row"])
         release.write(tmp_path / f"{number}.parquet")
-        files = [pq.read_table(file)["row"].to_pylist() for file in sorted((tmp_path / f"{number}.parquet").glob("*.parquet"))]
+        paths = sorted((tmp_path / f"{number}.parquet").glob("*.parquet"))
+        files = [pq.read_table(path)["row"].to_pylist() for path in paths]
         assert [len(rows) for rows in files] == [70, 70, 70, 70, 20]
-        assert sum(files, []) == list(range(300))
+        assert [row for rows in files for row in rows] == list(range(300))
 
 
 @pytest.fixture(scope="module")
