@@ -248,7 +248,7 @@ def test_views_are_released_however_rows_are_selected() -> None:
     table = pa.table(
         {
             "label": pa.array([f"l{row % 5}" for row in range(rows)], pa.string_view()),
-            "number": pa.array([str(row % 50) for row in range(rows)], pa.string_view()),
+            "number": pa.array([str(row % 20) for row in range(rows)], pa.string_view()),
             "blob": pa.array([b"%d" % (row % 5) for row in range(rows)], pa.binary_view()),
             "coded": pa.DictionaryArray.from_arrays(
                 pa.array(np.arange(rows) % 3, pa.int8()), pa.array(["a", "b", "c"], pa.string_view())

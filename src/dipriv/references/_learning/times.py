@@ -28,9 +28,9 @@ from dipriv.references._learning.smoothing import smooth_with_peaks
 OF_PERIODS = Fraction(2, 5)
 """Of the budget: for the counts of the first periods. Each finer level has half of what is left, the last one all."""
 RUN = 8.0
-"""In units of log-likelihood: what a run of periods costs. A run that stands apart costs the logarithm of the number of
-all periods more, and one that continues another that of its own: noise makes a run in about 1 of 100 columns (Gaussian)
-or 3 (Laplace), and long ones less often."""
+"""In units of log-likelihood: what a run of periods costs. A run that is separate from others costs the logarithm of the number of
+all periods more, and one that continues another that of its own: noise makes a run in about 1 of 1,000 columns
+(Gaussian) or of 100 (Laplace), and long ones less often."""
 MAX_PARTS = 1 << 15
 """Of one level."""
 _PARTS = dict(zip(UNITS, (10, 10, 12, 31, 24, 60, 60, 1000, 1000, 1000, 1), strict=True))
@@ -253,7 +253,7 @@ def best_runs(sizes: FloatArray, far: FloatArray, cost: float, first: NDArray[np
     empty, full = np.empty(count + 1), np.empty(count + 1)
     begins = np.empty(count, dtype=np.int64)
     empty[0], full[0] = 0.0, -np.inf
-    apart = np.log(count)
+    separate = np.log(count)
     best, low, high = -np.inf, 0, count
     for stop in range(1, count + 1):
         total = 0.0
@@ -263,7 +263,7 @@ def best_runs(sizes: FloatArray, far: FloatArray, cost: float, first: NDArray[np
             if total <= 0.0:
                 continue
             gain = total * total / (2.0 * (stop - start)) - max(far[start], far[stop - 1]) - cost
-            before = max(empty[start] - apart, full[start] - np.log(stop - start))
+            before = max(empty[start] - separate, full[start] - np.log(stop - start))
             if before + gain > full[stop]:
                 full[stop] = before + gain
                 begins[stop - 1] = start
@@ -279,6 +279,6 @@ def best_runs(sizes: FloatArray, far: FloatArray, cost: float, first: NDArray[np
             continue
         start = begins[stop - 1]
         first[stop - 1] = start
-        inside = full[start] - np.log(stop - start) > empty[start] - apart
+        inside = full[start] - np.log(stop - start) > empty[start] - separate
         stop = start
     return low, high
