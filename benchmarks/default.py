@@ -1,4 +1,4 @@
-"""The path that users take: `dipriv.privatize(table, 1.0)` with all options left out, in memory and as a stream.
+"""The path that users take: `dipriv.privatize(table, 1.0)` with all options left out, in memory (here) or as a stream.
 
 Each side runs in a process of its own, in turns, after a small release that loads the compiled loops; the best of some
 rounds counts. Seconds of the processor are of all threads together: other programs on the machine disturb them least.
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 import dipriv
 from benchmarks.files import peak_memory
+from benchmarks.measure import Sizes
 
 ROUNDS = 2
 BY_ROWS = [(100_000, 4), (300_000, 4), (1_000_000, 4), (3_000_000, 4), (10_000_000, 4)]
@@ -28,27 +29,37 @@ OTHERS = [(1_000_000, 20)]
 MIN_FITTED_ROWS, MIN_FITTED_COLUMNS = 1_000_000, 10
 """Below these sizes much of the time does not depend on the size."""
 HOLDOUT = [(3_000_000, 4), (1_000_000, 20)]
-STREAM, BATCH = (5_000_000, 4), 1 << 17
+STREAM, STREAM_PART, BATCH = (50_000_000, 4), 2_500_000, 1 << 17
+"""A stream is this part of a table again and again: all of it would not fit the memory."""
 WARM_UP = 20_000
 
 
-def run() -> dict[str, Any]:
-    """In memory by size, beside the paper's hold-out and a copy; a stream beside reading it; how cost grows."""
-    sizes = list(dict.fromkeys([*BY_ROWS, *BY_COLUMNS, *OTHERS]))
-    found = {_name(size): _best(("default", "copy"), size) for size in sizes}
-    of_release = {size: found[_name(size)]["default"] for size in sizes}
-    rows = [size for size in BY_ROWS if size[0] >= MIN_FITTED_ROWS]
-    columns = [size for size in BY_COLUMNS if size[1] >= MIN_FITTED_COLUMNS]
+def in_memory(sizes: Sizes) -> dict[str, Any]:
+    """By size, beside a copy and the paper's hold-out, and how cost grows."""
+    by_rows, by_columns, others, holdout = (
+        [(sizes.of(rows), columns) for rows, columns in of] for of in (BY_ROWS, BY_COLUMNS, OTHERS, HOLDOUT)
+    )
+    every = list(dict.fromkeys([*by_rows, *by_columns, *others]))
+    found = {_name(size): _best(("default", "copy"), size) for size in every}
+    of_release = {size: found[_name(size)]["default"] for size in every}
+    rows = [size for size in by_rows if size[0] >= sizes.of(MIN_FITTED_ROWS)]
+    columns = [size for size in by_columns if size[1] >= MIN_FITTED_COLUMNS]
     return {
-        "in memory": found,
-        "hold-out": {_name(size): _best(("hold-out",), size)["hold-out"] for size in HOLDOUT},
-        "stream": {_name(STREAM): _best(("stream", "reading the stream"), STREAM)},
+        "tables": found,
+        "hold-out": {_name(size): _best(("hold-out",), size)["hold-out"] for size in holdout},
         "exponents": {
             "rows": _exponent({size[0]: of_release[size]["processor seconds"] for size in rows}),
             "columns, learning": _exponent({size[1]: of_release[size]["learning"] for size in columns}),
             "columns, releasing": _exponent({size[1]: of_release[size]["releasing"] for size in columns}),
         },
     }
+
+
+def stream(sizes: Sizes) -> dict[str, Any]:
+    """A function that gives batches, beside reading them."""
+    size = sizes.of(STREAM[0]), STREAM[1]
+    found = _best(("stream", "reading the stream"), size)
+    return {"rows": size[0], "columns": size[1], **found, "rows a second": size[0] / found["stream"]["seconds"]}
 
 
 def table(rows: int, columns: int) -> pd.DataFrame:
@@ -67,17 +78,17 @@ def table(rows: int, columns: int) -> pd.DataFrame:
 def measure(side: str, rows: int, columns: int) -> dict[str, float]:
     """One side, in this process."""
     warnings.simplefilter("ignore")
-    _work(side, table(WARM_UP, columns), {})
-    data = table(rows, columns)
+    _work(side, table(WARM_UP, columns), WARM_UP, {})
+    data = table(min(rows, STREAM_PART) if "stream" in side else rows, columns)
     parts: dict[str, float] = {}
     start, used = time.perf_counter(), time.process_time()
-    _work(side, data, parts)
+    _work(side, data, rows, parts)
     took = {"seconds": time.perf_counter() - start, "processor seconds": time.process_time() - used}
     per_cell = {f"{name} in ns a cell": 1e9 * found / (rows * columns) for name, found in took.items()}
     return {**took, **per_cell, **parts, "peak memory in MB": peak_memory()}
 
 
-def _work(side: str, data: pd.DataFrame, parts: dict[str, float]) -> None:
+def _work(side: str, data: pd.DataFrame, n_rows: int, parts: dict[str, float]) -> None:
     if side == "copy":
         data.copy()
     elif side == "hold-out":
@@ -88,10 +99,12 @@ def _work(side: str, data: pd.DataFrame, parts: dict[str, float]) -> None:
         parts |= phases.ended()
     else:
         batches = pa.Table.from_pandas(data).to_batches(BATCH)
-        rows: Iterator[Any] = iter(batches)
-        if side == "stream":
-            rows = iter(dipriv.privatize(lambda: iter(batches), 1.0).data)
-        for batch in rows:
+
+        def read() -> Iterator[pa.RecordBatch]:
+            for _ in range(0, n_rows, len(data)):
+                yield from batches
+
+        for batch in dipriv.privatize(read, 1.0).data if side == "stream" else read():
             pa.concat_batches([batch, batch.slice(0, 1)])  # a consumer that takes each batch over
 
 

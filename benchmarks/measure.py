@@ -10,9 +10,20 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 Contestant = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of rows, all divided by one number: more than 1 for a trial that takes minutes."""
+
+    divisor: int = 1
+
+    def of(self, rows: int) -> int:
+        return rows // self.divisor
 
 
 def side_by_side(contestants: dict[str, Contestant], rounds: int = 3) -> dict[str, float]:

@@ -41,10 +41,11 @@ def asked(
 ) -> Asked[S]:
     """Parse the command line: names of parts, numbers for trials with their help, and a folder.
 
-    The parts left out are measured only if they are named. A setting is made from the numbers that are given.
+    `benchmark` is the name of its package, or empty for that of all. The parts left out are measured only if they are named. A setting is made from the numbers that are given.
     """
     about = "Measure the parts asked for, one after another, each put on record as soon as it is done; write the page."
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}", description=about)
+    program = ".".join(["benchmarks", *filter(None, [benchmark])])
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=about)
     every = f"all but {', '.join(left_out)}" if left_out else "all"
     names = ", ".join(parts)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{names}; {every} if none is named, or: page")

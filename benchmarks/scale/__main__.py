@@ -44,13 +44,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("DIPRIV_SCRATCH")) as folder:
         place = Path(folder)
         write(place / "loss", min(asked.rows, LOSS_ROWS), group=1 << 16)
-        found["loss"] = _side(place, "loss", "2")
+        found["loss"] = run_side(place, "loss", "2")
         print(json.dumps(found), flush=True)
         write(place / "in", asked.rows)
         found |= {"bytes": _size(place / "in"), "sides": {}}
         for side in SIDES:
             engine, used = side.split()
-            found["sides"][side] = _side(place, engine, used)
+            found["sides"][side] = run_side(place, engine, used)
             print(side, json.dumps(found["sides"][side]), flush=True)
     found["clients"] = _clients(asked.clients)
     (asked.out / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -70,7 +70,7 @@ def _clients(clients: int) -> dict[str, Any]:
     return {"clients": clients, "seconds": seconds, "shares": told}
 
 
-def _side(folder: Path, engine: str, used: str) -> dict[str, Any]:
+def run_side(folder: Path, engine: str, used: str) -> dict[str, Any]:
     """One side in processes of its own, which are watched."""
     environment = {**os.environ, "DIPRIV_THREADS": used if engine == "stream" else "1"}
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.scale.side", engine, used, str(folder)]
@@ -78,7 +78,7 @@ def _side(folder: Path, engine: str, used: str) -> dict[str, Any]:
     with process, Watch(process.pid) as watch:
         told, _ = process.communicate()
     if process.returncode:
-        raise SystemExit(f"{engine} on {used} cores failed")
+        raise RuntimeError(f"{engine} on {used} cores failed")
     return {**json.loads(told.strip().splitlines()[-1]), "peak MB": watch.peaks()}
 
 

@@ -1,0 +1,28 @@
+"""Spark beside the stream of one process, on the same cores and Parquet files; `make scale` has more of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Sizes, cores
+from benchmarks.scale.__main__ import run_side
+from benchmarks.scale.table import COLUMNS, write
+
+ROWS = 10_000_000
+
+
+def run(sizes: Sizes) -> dict[str, Any]:
+    """Seconds of both, and the share of the stream's rows a second that Spark has; its session's start is apart."""
+    if find_spec("pyspark") is None:
+        return {"left out": "pyspark is not installed"}
+    rows, used = sizes.of(ROWS), str(cores())
+    with tempfile.TemporaryDirectory(dir=os.environ.get("DIPRIV_SCRATCH")) as folder:
+        place = Path(folder)
+        write(place / "in", rows)
+        found = {engine: run_side(place, engine, used) for engine in ("stream", "spark")}
+    share = found["stream"]["seconds"] / found["spark"]["seconds"]
+    return {"rows": rows, "columns": len(COLUMNS), **found, "share of the stream's speed": share}
