@@ -41,7 +41,8 @@ def asked(
 ) -> Asked[S]:
     """Parse the command line: names of parts, numbers for trials with their help, and a folder.
 
-    `benchmark` is the name of its package, or empty for that of all. The parts left out are measured only if they are named. A setting is made from the numbers that are given.
+    `benchmark` is the name of its package, or empty for that of all. The parts left out are measured only if they are
+    named. A setting is made from the numbers that are given.
     """
     about = "Measure the parts asked for, one after another, each put on record as soon as it is done; write the page."
     program = ".".join(["benchmarks", *filter(None, [benchmark])])
