@@ -284,8 +284,8 @@ def test_quotes_are_those_of_the_original(header: str, ending: str, tmp_path: Pa
     batch = pa.record_batch({"name": TEXTS, "n": [1.5, None, *range(7)]})
     sink.check(batch.schema, batch.num_rows, presentation)
     with sink:
-        sink.write(batch.slice(0, 3))
-        sink.write(batch.slice(3))
+        for rows in (batch.slice(0, 1), batch.slice(1, 2), batch.slice(3)):  # the first needs no quotes
+            sink.write(rows)
         sink.commit()
     text = (tmp_path / f"out.{ending}").read_text(encoding="utf-8")
     separator = ";" if ending == "csv" else "\t"

@@ -16,7 +16,8 @@ import pyarrow.csv as pacsv
 import pytest
 
 import dipriv
-from dipriv.sources import _kept
+from dipriv.errors import SourceChangedError
+from dipriv.sources import _kept, stream
 from dipriv.sources._formats.delimited import DelimitedText
 from dipriv.sources._kept import KeptBatches
 
@@ -110,6 +111,31 @@ def test_a_full_disk_keeps_nothing_and_the_release_is_the_same(tmp_path: Path, m
     read_again = dipriv.privatize(path, 1.0, seed=4).data.to_table()
     monkeypatch.undo()
     assert read_again.equals(dipriv.privatize(path, 1.0, seed=4).data.to_table())
+
+
+@pytest.mark.parametrize("changed", [None, 50, 150])
+def test_a_disk_that_fills_up_has_all_blocks_verified_that_are_read_again(
+    changed: int | None, no_room_for_rows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first block fits the memory: its digest is that of what was kept. A later change is found in any block."""
+    monkeypatch.setattr(stream, "MIN_BLOCK_ROWS", 100)
+    monkeypatch.setattr(stream, "MAX_BLOCK_ROWS", 100)
+    monkeypatch.setattr(_kept, "MAX_BYTES", table().slice(0, 100).nbytes)
+    batch, readings = table().combine_chunks().to_batches()[0], 0
+
+    def read() -> Iterator[pa.RecordBatch]:
+        nonlocal readings
+        readings += 1
+        age = batch["age"].to_numpy().copy()
+        if changed is not None and readings > 3:
+            age[changed] += 1
+        yield pa.record_batch({"age": age, "pay": batch["pay"], "city": batch["city"]})
+
+    if changed is None:
+        assert dipriv.privatize(read, 1.0).data.to_table().num_rows == N
+        return
+    with pytest.raises(SourceChangedError, match=f"rows from number {changed // 100 * 100} on"):
+        dipriv.privatize(read, 1.0).data.to_table()
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 28])

@@ -27,6 +27,7 @@ from dipriv._tables.decorated import (
     write_plainly,
 )
 from dipriv._tables.notation import FileReading, Notation, file_reading, settle_column
+from dipriv._tables.repeated import coded, distinct
 from dipriv.dialect import DETECTED
 from dipriv.schema import MISSING_MARKS, Continuous, Discrete
 
@@ -134,6 +135,20 @@ def test_what_is_written_is_read_back(whole: int, places: int, marks: tuple[int,
     assert written.to_pylist()[1:] == [None, None]
     assert float(notation.plainly(written[:1], ())[0].as_py()) == value
     assert "".join(decoration(sign)).strip() in written[0].as_py()
+
+
+def test_texts_that_repeat_count_as_often_as_they_occur() -> None:
+    """Each is looked at once: all shapes of READ, and a null."""
+    cells = [cell for place, cell in enumerate((*READ, "31/12/2024", "NA", None)) for _ in range(60 + place)]
+    Random(0).shuffle(cells)
+    texts = pa.array(cells)
+    few, times = distinct(coded(texts))
+    assert len(few) == len(READ) + 3
+    assert times.sum() == len(cells)
+    assert count_shapes(coded(texts), MISSING_MARKS).tolist() == count_shapes(texts, MISSING_MARKS).tolist()
+    of_few = count_classes(classify(few, MISSING_MARKS), times)
+    assert of_few.tolist() == count_classes(classify(texts, MISSING_MARKS)).tolist()
+    assert coded(pa.array([f"{number}" for number in range(5000)])).type == pa.string()
 
 
 # ---- decisions ----
