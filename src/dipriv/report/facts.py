@@ -28,8 +28,8 @@ GRADES = (Grade.LOST, Grade.USABLE, Grade.GOOD)
 
 MIN_ROWS_SHOWN = 5
 """A private value is shown only if at least five rows hold it, and a statistic only if it is of five rows or more."""
-MAX_ROWS = 200_000
-"""Larger tables are compared on a random sample of this size."""
+MAX_ROWS, MAX_CELLS, MIN_ROWS_COMPARED = 200_000, 4_000_000, 10_000
+"""Tables of more rows are compared on a random sample of them, which has fewer rows of wide tables."""
 MAX_DETAILED = 40
 """How many columns have charts and a place on the maps: of wider tables those that changed most."""
 

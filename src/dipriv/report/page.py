@@ -11,7 +11,7 @@ from dipriv.guarantee.wording import PRIVATE
 from dipriv.report import formats, wording
 from dipriv.report.charts import FEW, MAX_TERMS, SPAN, coefficient_chart, column_charts, heat_maps
 from dipriv.report.extra import needed
-from dipriv.report.facts import GRADES, MAX_DETAILED, MAX_ROWS, MIN_ROWS_SHOWN, ColumnFacts, Comparison
+from dipriv.report.facts import GRADES, MAX_DETAILED, MIN_ROWS_SHOWN, ColumnFacts, Comparison
 from dipriv.utility.plan_html import forecast_html
 from dipriv.utility.verdict import GOOD, LOST
 from dipriv.utility.wording import headline, pairs, warning
@@ -62,7 +62,6 @@ def render(comparison: Comparison) -> str:
         more_epsilon=None if comparison.forecast is None else Markup(forecast_html(comparison.forecast)),  # noqa: S704
         warning=PRIVATE,
         fewest=MIN_ROWS_SHOWN,
-        most_rows=MAX_ROWS,
         by_reason=wording.by_reason,
         listed=wording.listed,
         max_listed=wording.MAX_LISTED,

@@ -18,7 +18,7 @@ from dipriv._tables.fitted_columns import holds_infinities
 from dipriv._tables.frames import Column, Table
 from dipriv.codecs.fit import infer_kind
 from dipriv.errors import DiprivError, InputError
-from dipriv.report.facts import MAX_ROWS, Clock, Scale
+from dipriv.report.facts import MAX_CELLS, MAX_ROWS, MIN_ROWS_COMPARED, Clock, Scale
 from dipriv.schema import Categorical, Kind, Schema
 
 Rows = NDArray[np.intp]
@@ -77,9 +77,10 @@ class Sampled:
 
 
 def sample(original: Table, released: Table, rows: Any, rng: np.random.Generator) -> Sampled:
-    """At most `MAX_ROWS` of each table; a released row keeps its original row."""
+    """At most `MAX_ROWS` of each table, fewer if it is wide; a released row keeps its original row."""
     origin = _origin(original, released, rows)
-    before, after = (_some(table.rows, rng) for table in (original, released))
+    most = min(MAX_ROWS, max(MIN_ROWS_COMPARED, MAX_CELLS // max(1, len(original.names))))
+    before, after = (_some(table.rows, most, rng) for table in (original, released))
     return Sampled(before, after, None if origin is None else origin[after])
 
 
@@ -112,10 +113,10 @@ def pair_columns(
     return pairs, left_out
 
 
-def _some(rows: int, rng: np.random.Generator) -> Rows:
-    if rows <= MAX_ROWS:
+def _some(rows: int, most: int, rng: np.random.Generator) -> Rows:
+    if rows <= most:
         return np.arange(rows)
-    return np.sort(rng.choice(rows, MAX_ROWS, replace=False))
+    return np.sort(rng.choice(rows, most, replace=False))
 
 
 def _origin(original: Table, released: Table, rows: Any) -> Rows | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.near_names import did_you_mean
+from dipriv._base.parallel import in_parallel
 from dipriv._tables import frames as tables
 from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import AssumptionKind, Guarantee
@@ -18,9 +19,9 @@ from dipriv.report.columns import column_facts
 from dipriv.report.dependence import dependence
 from dipriv.report.distances import FEW_REPEATS, REPEATS
 from dipriv.report.downstream import downstream
-from dipriv.report.facts import MAX_DETAILED, Comparison
+from dipriv.report.facts import MAX_DETAILED, ColumnFacts, Comparison
 from dipriv.report.grades import in_order_of_gravity
-from dipriv.report.pairing import pair_columns, sample
+from dipriv.report.pairing import Pair, pair_columns, sample
 from dipriv.report.rules import rule_facts
 from dipriv.schema import Schema
 from dipriv.sources.stream import ReleasedBatches
@@ -61,7 +62,7 @@ def compare(
     forecast : what more ε would give (`release.forecast`, or from `dipriv.plan`).
     target : a column to regress on the others, in both tables.
     audit : the result of `dipriv.audit`, to be shown with it.
-    seed : of the samples that are drawn for tables over 200,000 rows and to see what sampling alone gives.
+    seed : of the samples that are drawn for large tables, and to see what sampling alone gives.
 
     Returns
     -------
@@ -102,13 +103,14 @@ def compare(
     repeats = REPEATS if len(pairs) <= MAX_DETAILED else FEW_REPEATS
     changed = [pair.name for pair in pairs if not pair.unchanged]
     privatized = list(dict.fromkeys([*(schema or ()), *changed]))
+
+    def facts_of(numbered: tuple[int, Pair]) -> ColumnFacts:
+        place, pair = numbered
+        with np.errstate(all="ignore"):  # that of another thread does not hold here
+            return column_facts(pair, fidelity or {}, bound, np.random.default_rng([seed, 1, place]), repeats)
+
     with np.errstate(all="ignore"):  # numbers near the largest have no finite moments, which are then left out
-        columns = in_order_of_gravity(
-            [
-                column_facts(pair, fidelity or {}, bound, np.random.default_rng([seed, 1, place]), repeats)
-                for place, pair in enumerate(pairs)
-            ]
-        )
+        columns = in_order_of_gravity(in_parallel(facts_of, enumerate(pairs)))
         worst = {facts.name for facts in columns[:MAX_DETAILED]}
         return Comparison(
             rows=(before.rows, after.rows),
