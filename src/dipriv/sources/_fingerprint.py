@@ -181,7 +181,7 @@ class Fingerprint:
         found, counts = np.empty((len(ends), high.shape[1]), np.uint64), np.zeros(len(ends), np.int64)
         members = np.array([[way in own for own in self._ways] for way in _WAYS[_NAMED:]], np.bool_)
         multipliers = np.array([_multiplier(label) for label in self._labels], np.uint64)
-        _hash_ways(high, members, multipliers, *self._keys.rows, ends, found, counts)
+        _hash_ways(high, members, multipliers, self._keys.rows[0], self._keys.rows[1], ends, found, counts)
         return [hashes[:count].copy() for hashes, count in zip(found, counts, strict=True)]
 
     def _add(self, part: _Part) -> None:
