@@ -28,6 +28,8 @@ PARTS: dict[str, Callable[[Sizes], Found]] = {
     "scaling": lambda _: scaling.run(),
     "parquet": lambda _: files.run(),
 }
+ON_THE_PAGE = ("command", "noise", "kernels", "continuous", "discrete", "scaling", "parquet")
+"""The parts without which there is no page, as after a trial."""
 
 
 def main() -> None:
@@ -45,7 +47,8 @@ def write(found: Mapping[str, Found], out: Path) -> None:
     if "scaling" in record:
         (out / "images").mkdir(exist_ok=True)
         scaling.draw(record["scaling"], out / "images" / "scaling.svg")
-    pages.write("benchmarks", out)
+    if all(name in record for name in ON_THE_PAGE):
+        pages.write("benchmarks", out)
 
 
 if __name__ == "__main__":

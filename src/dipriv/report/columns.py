@@ -97,6 +97,7 @@ def _of_labels(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
 
 
 def _of_numbers(pair: Pair, before: FloatArray, after: FloatArray) -> _Parts:
+    before, after = np.sort(before), np.sort(after)
     quantiles = tuple(
         TableRow(f"{share:.0%}", *(_finite(shown_quantile(side, share)) for side in (before, after)))
         for share in QUANTILES
@@ -139,15 +140,14 @@ def level_shares(before: FloatArray, after: FloatArray, shown: FloatArray, label
     return Levels((*labels, "other"), (*one, others[0] / len(before)), (*two, others[1] / len(after)), has_other=True)
 
 
-def shown_quantile(values: FloatArray, share: float) -> float | None:
-    """A quantile that is no single cell: a value that five rows hold, else the mean of the five rows around it.
+def shown_quantile(ordered: FloatArray, share: float) -> float | None:
+    """A quantile of sorted values that is no single cell: one that five rows hold, else the mean of the five around it.
 
     None where fewer than five rows lie beyond it.
     """
-    n, rank = len(values), round(len(values) * share, 9)
+    n, rank = len(ordered), round(len(ordered) * share, 9)
     if min(rank, n - rank) < MIN_ROWS_SHOWN:
         return None
-    ordered = np.sort(values)
     place = int(np.ceil(rank)) - 1
     value = float(ordered[place])
     held = np.searchsorted(ordered, value, side="right") - np.searchsorted(ordered, value, side="left")
@@ -164,7 +164,7 @@ def shown_moments(values: FloatArray) -> tuple[float | None, float | None, float
 
 
 def histogram(before: FloatArray, after: FloatArray, step: float | None, sizes: tuple[int, int]) -> Histogram | None:
-    """Shares (of `sizes` rows) in common bins, from the 0.5% to the 99.5% quantile of both."""
+    """Shares (of `sizes` rows) of sorted values in common bins, from the 0.5% to the 99.5% quantile of both."""
     if (drawn := drawn_range(before, after, EDGE)) is None:
         return None
     low, high = drawn
@@ -190,14 +190,14 @@ def histogram(before: FloatArray, after: FloatArray, step: float | None, sizes: 
 
 
 def tails(before: FloatArray, after: FloatArray) -> Tails | None:
-    """The shares beyond points up to where five rows are left, on an axis that suits how far the tails reach."""
+    """The shares of sorted values beyond points up to where five rows are left, on an axis that suits the tails."""
     if (drawn := drawn_range(before, after, 0.0)) is None:
         return None
     low, high = drawn
     unit = _middle_spread(before)
     axis = axis_for(low, high, unit)
     points = even_points(low, high, axis, unit, TAIL_POINTS)
-    one, two = (_beyond(np.sort(side), points, float(np.median(before))) for side in (before, after))
+    one, two = (_beyond(side, points, float(np.median(before))) for side in (before, after))
     return Tails(tuple(points.tolist()), one, two, axis, unit)
 
 
