@@ -28,9 +28,9 @@ from dipriv.references._learning.smoothing import smooth_with_peaks
 OF_PERIODS = Fraction(2, 5)
 """Of the budget: for the counts of the first periods. Each finer level has half of what is left, the last one all."""
 RUN = 8.0
-"""In units of log-likelihood: what a run of periods costs. A run that is separate from others costs the logarithm of the number of
-all periods more, and one that continues another that of its own: noise makes a run in about 1 of 1,000 columns
-(Gaussian) or of 100 (Laplace), and long ones less often."""
+"""In units of log-likelihood: what a run of periods costs. A run that is separate from others costs the logarithm of
+the number of all periods more, and one that continues another that of its own: noise makes a run in about 1 of 1,000
+columns (Gaussian) or of 100 (Laplace), and long ones less often."""
 MAX_PARTS = 1 << 15
 """Of one level."""
 _PARTS = dict(zip(UNITS, (10, 10, 12, 31, 24, 60, 60, 1000, 1000, 1000, 1), strict=True))
