@@ -23,7 +23,7 @@ from research.files import whole_file
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = ("reproduction", "benchmarks", "private-reference", "audit", "scale", "usefulness", "choosing-epsilon")
+PAGES = ("reproduction", "benchmarks", "private-reference", "audit", "scale", "usefulness", "choosing-epsilon", "footprint")
 NOT_MEASURED = "not measured"
 Record = Mapping[str, Any]
 

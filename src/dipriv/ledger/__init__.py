@@ -11,10 +11,13 @@ that was sorted or renamed, or that lost or gained columns or rows.
 
 from __future__ import annotations
 
+from dipriv._base.extras import needs_extra
 from dipriv.errors import BudgetError, LedgerError
-from dipriv.ledger.ledger import Ledger
-from dipriv.ledger.request import DatasetState, ReleaseRequest
-from dipriv.ledger.values import Dataset, Record, Reservation
+
+with needs_extra("ledger", "a ledger"):
+    from dipriv.ledger.ledger import Ledger
+    from dipriv.ledger.request import DatasetState, ReleaseRequest
+    from dipriv.ledger.values import Dataset, Record, Reservation
 
 __all__ = [
     "BudgetError",

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
+from dipriv._base.extras import needs_extra
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Seed, source
 from dipriv._random.streams import Stream
@@ -35,6 +34,10 @@ from dipriv.schema import ColumnType
 from dipriv.sources._fingerprint import Fingerprint, fingerprint_of
 from dipriv.sources.in_memory import DeferredSource
 from dipriv.sources.stream import forked
+
+with needs_extra("sklearn", "DIP"):
+    from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from dipriv.ledger import Ledger

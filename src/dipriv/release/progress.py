@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dipriv._base.extras import needs_extra
 from dipriv._base.progress import Progress, no_progress
 
 
@@ -18,7 +19,8 @@ def shown(progress: bool | Progress) -> Iterator[Progress]:
     if not progress:
         yield no_progress
         return
-    from rich.progress import Progress as Bar
+    with needs_extra("cli", "progress=True"):
+        from rich.progress import Progress as Bar
 
     with Bar(transient=True) as bars:
         tasks: dict[str, Any] = {}
