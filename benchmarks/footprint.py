@@ -82,8 +82,7 @@ def checked_out(revision: str, folder: Path) -> Path:
 
 
 def version(wheel: Path) -> str:
-    """
-    >>> version(Path("dipriv-0.2.0-py3-none-any.whl"))
+    """>>> version(Path("dipriv-0.2.0-py3-none-any.whl"))
     '0.2.0'
     """
     found = re.match(r"dipriv-([^-]+)-", wheel.name)

@@ -23,7 +23,17 @@ from research.files import whole_file
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = ("reproduction", "benchmarks", "private-reference", "audit", "scale", "usefulness", "choosing-epsilon", "footprint")
+PAGES = (
+    "reproduction",
+    "benchmarks",
+    "private-reference",
+    "audit",
+    "scale",
+    "usefulness",
+    "choosing-epsilon",
+    "footprint",
+    "peers",
+)
 NOT_MEASURED = "not measured"
 Record = Mapping[str, Any]
 
@@ -42,7 +52,9 @@ def render(name: str, docs: Path = DOCS) -> str:
 
 
 def record(name: str, docs: Path = DOCS) -> Record:
-    """What is on record for the page; the files of a folder by their names."""
+    """What is on record for the page; the files of a folder by their names. The peers' page shows two records."""
+    if name == "peers":
+        return {"quality": record("private-reference", docs), "speed": record("benchmarks", docs)}
     if (file := docs / f"{name}.json").exists():
         return _read(file)
     return {file.stem: _read(file) for file in sorted((docs / name).glob("*.json"))}

@@ -561,7 +561,7 @@ class Schema(Mapping[str, Kind]):
     kinds : {column: kind}.
     dialect : how the file is written that the table is in; the section [file] of a TOML file.
     rules : texts such as "gross = regular + overtime", "start <= end" and "age < 15 => income is missing", which hold
-        in every released row (docs/guide.md).
+        in every released row (docs/howto/rules.md).
     functions : {column: {"of": column, "map": {value: value}, "other": value}}: columns whose values follow from
         those of others; keys may be ranges such as "0..14", and `other` is for values that the map does not list.
     combinations : [{"columns": [column, ...], "rows": [[value, ...], ...]}]: columns that have only these

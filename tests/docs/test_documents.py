@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,38 +25,82 @@ ROOT = Path(__file__).parents[2]
 CLONE = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "src")))}
 """As in a clone, from another folder."""
 DOCUMENTS = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOT_RUN = ("pip", "conda", "docker", "make", "Rscript")
+"""Programs whose commands are checked against the files that they name: pyproject.toml, Makefile, Dockerfile."""
 
 
-def python_blocks(path: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def commands(path: Path) -> list[str]:
+    """The lines of all blocks of shell commands, without comments."""
+    lines = [line.partition("  #")[0].strip() for block in blocks(path, "sh") for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=() if p.name == "README.md" else pytest.mark.slow) for p in DOCUMENTS if python_blocks(p)],
-    ids=lambda p: p.name,
+    [
+        pytest.param(p, marks=() if p.name == "README.md" else pytest.mark.slow)
+        for p in DOCUMENTS
+        if blocks(p, "python")
+    ],
+    ids=name_of,
 )
 def test_the_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(python_blocks(path)), path.name, "exec"), {"__name__": "example"})
+    with spark(path):
+        exec(compile("\n".join(blocks(path, "python")), path.name, "exec"), {"__name__": "example"})
+
+
+@contextmanager
+def spark(path: Path) -> Iterator[None]:
+    """A session for the page about Spark, which asks for the one that there is."""
+    if path.name != "spark.md":
+        yield
+        return
+    from tests.spark_support import session
+
+    log = Path(os.getcwd()) / "log"
+    log.mkdir()
+    yield from session(log)
 
 
 def test_the_readmes_example_has_five_lines() -> None:
-    lines = [line for line in python_blocks(ROOT / "README.md")[0].splitlines() if line]
+    lines = [line for line in blocks(ROOT / "README.md", "python")[0].splitlines() if line]
     assert len(lines) == 5
 
 
-def test_the_readme_says_whom_each_reference_protects() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readmes_real_example_has_the_numbers_on_record() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "gallery" / "bank.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| ([\d.]+) \(([\d.]+) to ([\d.]+)\) \| ([\d.]+) \|$", readme, re.MULTILINE)
+    assert len(rows) == 3
+    for estimate, low, high, _ in rows:
+        assert f"{estimate}, 95% interval {low} to {high}." in page
+    assert f"true: {', '.join(true for *_, true in rows)}" in page
+    assert "0.081 (0.020 to 0.143)" in readme
+    assert "ε = 0.1: 0.081, 95% interval 0.020 to 0.143" in page
+
+
+def test_the_documentation_says_whom_each_reference_protects() -> None:
+    text = (ROOT / "docs" / "explanation" / "promise.md").read_text(encoding="utf-8")
     for source in ("known", "public", "holdout", "groups", "fit"):
         parts = tuple(replace(part, rows=None) for part in Origin(source).unprotected)
         guarantee = Guarantee(1.0, "", ReferenceFacts(ReferenceSource.UNKNOWN), unprotected=parts)
         assert f"| {protects(guarantee)} |" in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "nearly verbatim" in text
-    assert "12,248,613" in text
+    assert "nearly verbatim" in readme
+    assert "12,248,613" in readme
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(path: Path) -> None:
     folder = path.parent
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
@@ -99,17 +148,104 @@ def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
     assert (tmp_path / "guarantee.txt").read_text(encoding="utf-8").strip() in done.stdout
 
 
-@pytest.mark.slow
-def test_the_tutorial_runs(tmp_path: Path) -> None:
-    pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
-    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    commands = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
-    assert len(commands) == 9
-    for command in commands:
-        program, *arguments = shlex.split(command.replace("dipriv ", "python -m dipriv ", 1))
-        assert program == "python"
+def run_commands(path: Path, folder: Path, environment: dict[str, str]) -> str:
+    """Run all commands of a page in order, and return what the last one printed. `make demo` is its script."""
+    printed = ""
+    for command in commands(path):
+        program, *arguments = shlex.split(command.removeprefix(".venv/bin/"))
+        if command == "make demo":
+            program, arguments = "python", ["-m", "examples.demo", "--out", "demo"]
+        if program in NOT_RUN:
+            continue
+        module = ["-m", "dipriv"] if program == "dipriv" else []
+        assert program in ("dipriv", "python"), command
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=CLONE, capture_output=True, text=True, check=False
+            [sys.executable, *module, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, (command, done.stderr)
-    assert "ε spent 1.5, 0.5 of 2 left; δ spent " in done.stdout
+        printed = done.stdout
+    return printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [p for p in DOCUMENTS if commands(p) and p.name != "postgresql.md"], ids=name_of)
+def test_the_commands_run(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
+    printed = run_commands(path, tmp_path, {**CLONE, "DIPRIV_LEDGER": ""})
+    if path.name == "tutorial.md":
+        assert len(commands(path)) == 9
+        assert "ε spent 1.5, 0.5 of 2 left; δ spent " in printed
+
+
+@pytest.mark.slow
+def test_the_commands_run_with_postgresql(tmp_path: Path) -> None:
+    pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
+    from tests.unit.postgres import NoServerError, server
+
+    page = ROOT / "docs" / "howto" / "postgresql.md"
+    try:
+        with server() as started:
+            printed = run_commands(page, tmp_path, {**CLONE, "DIPRIV_LEDGER": started.new_database()})
+    except NoServerError as reason:
+        pytest.skip(str(reason))
+    assert "ε spent 1, 1 of 2 left" in printed
+
+
+@pytest.mark.slow
+def test_the_r_code_runs(tmp_path: Path) -> None:
+    rscript = shutil.which("Rscript")
+    if rscript is None:
+        pytest.skip("there is no R here")
+    if subprocess.run([rscript, "-e", "library(reticulate)"], capture_output=True, check=False).returncode:
+        pytest.skip("R has no reticulate here")
+    script = tmp_path / "page.R"
+    script.write_text("\n".join(blocks(ROOT / "docs" / "howto" / "r.md", "r")), encoding="utf-8")
+    environment = {**CLONE, "DIPRIV_PYTHON": sys.executable}
+    done = subprocess.run([rscript, script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "mean of age: " in done.stdout
+
+
+def test_blocks_are_of_languages_that_are_run_or_only_shown() -> None:
+    found = {
+        (name_of(path), language)
+        for path in DOCUMENTS
+        for language in re.findall(r"^```(\S*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if language not in ("", "sh", "python", "toml", "text", "{toctree}", "{eval-rst}")
+    }
+    assert {language for _, language in found} <= {"py", "r"}
+    assert {name for name, language in found if language == "py"} <= {
+        f"docs/gallery/{name}.md" for name in ("survey", "bank", "salaries", "ratings", "panel")
+    }
+
+
+def test_what_pip_make_and_docker_are_asked_for_is_there() -> None:
+    extras = project()["optional-dependencies"]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for path in DOCUMENTS:
+        for command in commands(path):
+            program, *words = shlex.split(command)
+            if program == "make":
+                assert words[0] in targets, command
+            assert program != "docker" or words[0] != "build" or (ROOT / "Dockerfile").exists()
+        text = path.read_text(encoding="utf-8")
+        for asked in re.findall(r"dipriv\[([a-z,]+)\]", text):
+            assert set(asked.split(",")) <= extras.keys(), (path, asked)
+        for target in re.findall(r"`make ([a-z-]+)", text):
+            assert target in targets, (path, target)
+
+
+def test_the_table_of_extras_is_complete() -> None:
+    text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    rows = "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", rows)) == project()["optional-dependencies"].keys() - {"dev", "docs", "package"}
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found

@@ -15,6 +15,8 @@ import dipriv
 from dipriv.cli import app
 
 FOLDER = Path(__file__).parent
+COMMANDS = FOLDER.parents[1] / "docs" / "reference" / "command-line.md"
+"""The page of the documentation with the help of all commands."""
 WIDTH = 100
 """Characters in a line of help."""
 
@@ -39,6 +41,21 @@ def write(found: dict[str, str]) -> None:
     for name, text in found.items():
         (FOLDER / name).parent.mkdir(exist_ok=True)
         (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+def page_of_commands(found: dict[str, str]) -> str:
+    """The documentation's page of the command line: the help of each command."""
+    pages = {name: text for name, text in sorted(found.items()) if name.startswith("cli/")}
+    sections = [
+        f"## {name.removeprefix('cli/').removesuffix('.txt').replace('-', ' ')}\n\n```text\n{text.rstrip()}\n```\n"
+        for name, text in pages.items()
+    ]
+    return (
+        "# Command line\n\nThe extra `cli` brings the command `dipriv`; `python -m dipriv` is the same. "
+        "`dipriv COMMAND --help` prints what\nis below. [Exit codes](exit-codes.md) have a page of their own, and the "
+        "[tutorial](../tutorial.md) shows the commands at work.\nThis page is written by `make snapshots`.\n\n"
+        + "\n".join(sections)
+    )
 
 
 def _module_lines(module: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dipriv
-from tests.snapshots.surface import snapshots, stored
+from tests.snapshots.surface import COMMANDS, page_of_commands, snapshots, stored
 
 REMEDY = "The public surface changed. If that is intended, run `make snapshots`, read the diff, and commit it."
 FOUND = snapshots()
@@ -14,6 +14,10 @@ FOUND = snapshots()
 @pytest.mark.parametrize("name", sorted(FOUND.keys() | stored().keys()))
 def test_the_surface_is_that_on_record(name: str) -> None:
     assert FOUND.get(name, "").splitlines() == stored().get(name, "").splitlines(), REMEDY
+
+
+def test_the_page_of_commands_has_the_help_on_record() -> None:
+    assert COMMANDS.read_text(encoding="utf-8") == page_of_commands(FOUND), REMEDY
 
 
 def test_a_changed_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

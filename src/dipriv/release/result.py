@@ -188,7 +188,7 @@ class Release(Analysable, Generic[Data]):
         """{column: expected correlation of released with true values}, from reference and kernel alone.
 
         For categories it is agreement beyond chance, Cohen's kappa. It does not depend on the released rows and may be
-        published with them: analysts need it to correct attenuation (docs/guide.md).
+        published with them: analysts need it to correct attenuation (docs/howto/attenuation.md).
         """
         return {} if self._secrets is None else expected_fidelity(self._secrets.mechanism)
 

@@ -1,4 +1,4 @@
-"""Finding 15: README's audit figures read as if they were about the default release.
+"""Finding 15: audit figures read as if they were about the default release.
 
 They were about kernels on fixed distributions and about one continuous column. Each figure says what it is about, the
 figures of whole releases stand beside them, and all of them, with those of what a row keeps, are those on record.
@@ -17,6 +17,7 @@ import pytest
 from dipriv.auditing.results import Scope
 
 ROOT = Path(__file__).parents[3]
+PROMISE = (ROOT / "docs" / "explanation" / "promise.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -25,8 +26,8 @@ def on_record(path: str) -> Any:
 
 
 def row_of(start: str) -> str:
-    """The last cell of README's table row that starts like this."""
-    found = re.findall(rf"^\| {re.escape(start)}[^\n]*$", README, flags=re.MULTILINE)
+    """The last cell of the row of a table that starts like this."""
+    found = re.findall(rf"^\| {re.escape(start)}[^\n]*$", PROMISE, flags=re.MULTILINE)
     assert len(found) == 1, start
     return str(found[0].strip("| ").rpartition("|")[2].strip())
 
@@ -38,7 +39,7 @@ def test_the_figures_of_the_kernels_are_those_on_record() -> None:
         f"{min(parts):.2f} to {max(parts):.2f}"
     )
     assert len({one["kind"] for one in bounds["one column"]}) == 7
-    assert f"({bounds['draws']:,} draws, 95%)" in README
+    assert f"({bounds['draws']:,} draws, 95%)" in PROMISE
 
 
 def test_the_repeated_audits_say_that_they_are_about_one_column() -> None:
@@ -54,12 +55,20 @@ def test_whole_releases_with_the_private_reference_stand_beside_them() -> None:
     assert said == f"{min(lower):.2f} to {max(lower):.2f}"
 
 
+def test_the_readme_has_the_same_figures() -> None:
+    kernels = row_of("the kernels alone: noise on one value of one of seven fixed distributions")
+    releases = row_of("whole releases of one or two columns with the private reference")
+    said = " ".join(README.split())
+    assert f"{kernels} of the claim for the kernels alone" in said
+    assert f"{releases} for whole releases of one or two columns" in said
+
+
 @pytest.mark.parametrize("part", ["audit/bounds.json", "private-reference.json"])
 def test_date_and_machine_are_on_record(part: str) -> None:
     record = on_record(part)
     found = record.get("rows", record)
-    assert found["date"] in README
-    assert f"{found['machine']['cores']} cores, {found['machine']['memory in GB']:.0f} GB memory" in README
+    assert found["date"] in PROMISE
+    assert f"{found['machine']['cores']} cores, {found['machine']['memory in GB']:.0f} GB memory" in PROMISE
     assert found["seeds"]
 
 
@@ -73,7 +82,7 @@ def test_what_a_row_keeps_is_measured_on_default_releases() -> None:
         kept = fmean(found["mean"])
         said = row_of(f"{title}: {found['rows']:,} rows, {found['columns']} columns")
         assert said == ("below 0.001" if kept < 0.001 else f"{kept:.3f}")
-    assert "as good as synthetic data row by row" in " ".join(README.split())
+    assert "as good as synthetic data row by row" in " ".join(PROMISE.split())
 
 
 def test_the_audit_page_says_what_each_figure_is_about() -> None:
