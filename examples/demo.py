@@ -68,21 +68,23 @@ def run(folder: Path, epsilon: float) -> None:
             private, released, epsilon, force=True, schema=QUESTIONNAIRE, ledger=ledger, dataset="survey"
         )
         account = ledger.dataset("survey")
-    guarantee = release.guarantee
-    (folder / "guarantee.txt").write_text(f"{guarantee}\n", encoding="utf-8")
+    (folder / "guarantee.txt").write_text(f"{release.guarantee}\n", encoding="utf-8")
     before, after = (pacsv.read_csv(file) for file in (private, released))
-    compared = dipriv.compare(
-        before, after, guarantee=guarantee, fidelity=release.fidelity, verdict=release.verdict, target="affairs"
-    )
-    compared.write(folder / "report.html")
     print(f"Private table: {before.num_rows:,} rows, {before.num_columns} columns (statsmodels' survey `fair`).")
     print(f"Released:      {after.num_rows:,} rows, the same columns.\n")
     print("             " + "".join(f"{name:>15}" for name in SHOWN))
     for label, table in (("mean before", before), ("mean after", after)):
         print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
-    print(f"\n{guarantee}\n\n{release.verdict}\n")
-    print(f"Ledger: {account.releases} release(s) of this survey, {account}. Run it again: it adds up.")
-    print(f"Look at {folder / 'report.html'}, then at {released} and {released}.dipriv.json.")
+    print(f"\n{release.guarantee}\n\n{release.verdict}\n")
+    print(f"Ledger: {account.releases} release(s) of this survey, {account}. Run it again: it adds up.", flush=True)
+    report = folder / "report.html"
+    dipriv.compare(
+        before, after, guarantee=release.guarantee, fidelity=release.fidelity, verdict=release.verdict, target="affairs"
+    ).write(report)
+    print(f"Open {report} in a browser: how the release compares with the survey, for its keeper alone.")
+    print(f"Then look at {released}, and at the files beside it, which may be published.")
+    options = f"--schema {folder / 'schema.toml'} --ledger {folder / 'ledger.db'} --dataset survey"
+    print(f"Next, by hand:\n.venv/bin/dipriv privatize {private} -o released.csv --epsilon 1 {options}")
 
 
 def draw(path: Path, epsilon: float = 1.0) -> None:

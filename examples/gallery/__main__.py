@@ -21,8 +21,8 @@ def record(name: str, out: Path) -> None:
     start, size = time.perf_counter(), machine()
     made = (
         f"---\n\nMade by `python -m examples.gallery {name}` (`examples/gallery/{name}.py`), {date.today()}, dipriv "
-        f"{dipriv.__version__}, {size['cores']} cores, {size['memory in GB']:.0f} GB memory. The seeds are in the code: "
-        "they make the page repeatable, and void the guarantee. Leave them out for a real release."
+        f"{dipriv.__version__}, {size['cores']} cores, {size['memory in GB']:.0f} GB memory. Seeds in the code make "
+        "the page repeatable, and void the guarantee. Leave them out for a real release."
     )
     text = page(name, made)
     (out / f"{name}.md").write_text(text, encoding="utf-8")

@@ -47,9 +47,8 @@ for epsilon in (0.5, 1.0, 2.0, 4.0):
     print(f"ε = {epsilon}: difference {found.estimate:6.3f}, 95% interval {found.low:6.3f} to {found.high:6.3f}")
 
 # %% [markdown]
-# Where the interval holds zero, the answer is: if there is a difference, it is smaller than the ends of the interval. No
-# analyst may say more from this release, and more ε narrows the interval only as far as sampling of 6,040 people and the
-# groups of the column allow.
+# Where the interval holds zero, the answer is: if there is a difference, it is smaller than the interval's ends. No
+# analyst may say more from this release. More ε narrows the interval as far as the sampling of 6,040 people allows.
 #
 # ## All rows of a person together
 #

@@ -20,7 +20,7 @@ print(f"{len(ratings):,} ratings by {ratings['userId'].nunique():,} people of {r
 # %% [markdown]
 # ## The release
 #
-# One column of five levels and a million rows: the reference costs next to nothing, and nearly all of ε is for the rows.
+# One column of five levels and a million rows: the reference costs next to nothing, and nearly all of ε goes to rows.
 
 # %%
 stars = {"rating": dipriv.Discrete(levels=(1, 2, 3, 4, 5))}

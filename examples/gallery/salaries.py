@@ -22,7 +22,7 @@ print(f"{len(pay):,} rows: {', '.join(pay.columns)}; gross pay up to {pay['gross
 #
 # The rule is public: it is how gross pay is defined. Gross pay is then computed from the released parts, in every row,
 # and costs no ε. The list of locations is public, too, and so are the scales of regular pay: nobody earns more than a
-# million by them, and corrections of earlier pay are small. Bounds matter for means, which a few large numbers can move.
+# million by them, and corrections of earlier pay are small. Bounds matter for means, which a few numbers can move.
 
 # %%
 places = dipriv.Categorical(levels=tuple(sorted(pay["location"].unique())))
@@ -47,7 +47,7 @@ def shown(interval):
 
 gap = Difference(*(GroupMean("regular_pay", "location", place) for place in ("San Francisco", "Davis")))
 asked = [Quantile("regular_pay", 0.5), Quantile("regular_pay", 0.9), Mean("regular_pay"), gap]
-for interval, one in zip(release.intervals(asked, replicates=20), asked):
+for interval, one in zip(release.intervals(asked, replicates=20), asked, strict=True):
     print(f"{shown(interval)}; true {one.of(pay):,.0f}")
 
 # %% [markdown]

@@ -78,7 +78,7 @@ def test_the_page_of_files_has_every_key(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "reference" / "files-beside.md").read_text(encoding="utf-8")
     note_page, sheet_page = text.partition("## The data sheet")[::2]
     table = pa.table({"age": [18 + number % 72 for number in range(2000)], "text": ["=1", "b"] * 1000})
-    rules = dipriv.Schema(rules=["age < 20 => text = 'b'"])
+    rules = dipriv.Schema(rules=["age < 18 => text = 'b'"])
     dipriv.privatize(table, 1.0, schema=rules).write(tmp_path / "out.csv")
     note, sheet = (json.loads((tmp_path / f"out.csv.{end}.json").read_text()) for end in ("dipriv", "sheet"))
     for key in [*note, *note["guarantee"].keys() - {"format", "legacy"}]:

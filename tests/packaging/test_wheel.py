@@ -108,7 +108,8 @@ def test_the_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
         pytest.skip("pip finds no packages here: no network and no local index")
     assert pip_found.returncode == 0, pip_found.stderr
     (sdist,) = tmp_path.glob("dipriv-*.tar.gz")
-    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "Makefile", "LICENSE", "tests/conftest.py", "docs/index.md", "requirements.lock"} <= names
     assert not any(part in name.split("/") for name in names for part in (".venv", ".git", "build", "__pycache__"))
     pip(Path(sys.executable), "wheel", "--no-deps", "--wheel-dir", tmp_path, sdist, folder=tmp_path)
