@@ -64,6 +64,7 @@ def spark(path: Path) -> Iterator[None]:
     if path.name != "spark.md":
         yield
         return
+    pytest.importorskip("pyspark", reason='the page about Spark needs pip install "dipriv[spark]"')
     from tests.spark_support import session
 
     log = Path(os.getcwd()) / "log"
@@ -216,7 +217,7 @@ def test_blocks_are_of_languages_that_are_run_or_only_shown() -> None:
         (name_of(path), language)
         for path in DOCUMENTS
         for language in re.findall(r"^```(\S*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        if language not in ("", "sh", "python", "toml", "text", "{toctree}", "{eval-rst}")
+        if language not in ("", "sh", "python", "toml", "text", "console", "{toctree}", "{eval-rst}")
     }
     assert {language for _, language in found} <= {"py", "r"}
     assert {name for name, language in found if language == "py"} <= {
