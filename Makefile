@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CORE := .venv/.core
 DEMO := .venv/.demo
 STAMP := .venv/.installed
 PACKAGE := .venv/.package
@@ -18,11 +19,17 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# what the demo and the studio need, and no more, so that a fresh clone shows something soon; byte code is made on import
-$(DEMO): pyproject.toml
+# what a release on the command line needs, and the demo's survey, so that a fresh clone shows something soon
+$(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(PIP) --no-compile --editable ".[cli]"
+	$(PIP) --no-compile --no-deps "statsmodels>=0.14.4,<1"
+	@touch $(CORE)
+
+# what the report and the studio need besides
+$(DEMO): $(CORE)
 	$(PIP) --no-compile --editable ".[cli,report]"
 	@touch $(DEMO)
 
@@ -36,8 +43,11 @@ $(STAMP): $(DEMO) research/requirements.txt benchmarks/requirements.txt
 
 setup: $(STAMP)  ## create .venv with everything that development needs
 
-demo: $(DEMO)  ## privatize a real table; writes demo/
-	$(BIN)/python -m examples.demo --out demo
+demo: $(CORE)  ## privatize a real table; writes demo/
+	$(BIN)/python -m examples.demo --out demo --release
+	@$(MAKE) --no-print-directory $(DEMO)
+	@$(BIN)/dipriv compare demo/survey.csv demo/survey-released.csv -o demo/report.html --target affairs > demo/comparison.txt
+	@$(BIN)/python -m examples.demo --out demo --next
 
 studio: $(DEMO)  ## open the studio in the browser, with the demo's table
 	$(BIN)/python -m examples.demo --files --out demo
