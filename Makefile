@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CORE := .venv/.core
 DEMO := .venv/.demo
 STAMP := .venv/.installed
 PACKAGE := .venv/.package
 PEERS := .venv/peers/.installed
-SYNTHESIZERS := $(PEERS) .venv/smartnoise/.installed .venv/sdv/.installed
 ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
 
@@ -19,11 +19,17 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# what the demo and the studio need, and no more, so that a fresh clone shows something soon; byte code is made on import
-$(DEMO): pyproject.toml
+# what a release on the command line needs, and the demo's survey, so that a fresh clone shows something soon
+$(CORE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "dipriv needs Python 3.11 or later; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(PIP) --no-compile --editable ".[cli]"
+	$(PIP) --no-compile --no-deps "statsmodels>=0.14.4,<1"
+	@touch $(CORE)
+
+# what the report and the studio need besides
+$(DEMO): $(CORE)
 	$(PIP) --no-compile --editable ".[cli,report]"
 	@touch $(DEMO)
 
@@ -37,8 +43,11 @@ $(STAMP): $(DEMO) research/requirements.txt benchmarks/requirements.txt
 
 setup: $(STAMP)  ## create .venv with everything that development needs
 
-demo: $(DEMO)  ## privatize a real table; writes demo/
-	$(BIN)/python -m examples.demo --out demo
+demo: $(CORE)  ## privatize a real table; writes demo/
+	$(BIN)/python -m examples.demo --out demo --release
+	@$(MAKE) --no-print-directory $(DEMO)
+	@$(BIN)/dipriv compare demo/survey.csv demo/survey-released.csv -o demo/report.html --target affairs > demo/comparison.txt
+	@$(BIN)/python -m examples.demo --out demo --next
 
 studio: $(DEMO)  ## open the studio in the browser, with the demo's table
 	$(BIN)/python -m examples.demo --files --out demo
@@ -81,8 +90,8 @@ reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reprodu
 	$(BIN)/python -m research all --out docs/reproduction
 	$(BIN)/python -m research.pages reproduction
 
-bench: $(STAMP) $(if $(PARTS),$(if $(filter peers,$(PARTS)),$(SYNTHESIZERS)),$(SYNTHESIZERS))  ## speed, what users run first (or PARTS="memory stream"; QUICK=1 for a trial in build/bench); writes docs/benchmarks.md
-	$(BIN)/python -m benchmarks $(PARTS) $(if $(QUICK),--divisor 50 --out build/bench)
+bench: $(STAMP)  ## speed, what users run first (or PARTS=...); writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks $(PARTS)
 
 quality: $(STAMP) $(if $(filter peers,$(PARTS)),$(PEERS))  ## the private reference (or PARTS="bank adult", PARTS=peers: hours); writes docs/private-reference.md
 	$(BIN)/python -m benchmarks.quality $(PARTS)
@@ -139,17 +148,6 @@ $(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements
 	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas]" \
 		-r research/requirements.txt -r benchmarks/peers-requirements.txt \
 		&& touch $(PEERS) || echo "The peers could not be installed and are left out."
-
-# programs that benchmarks are beside: each needs other versions of what the others use
-.venv/smartnoise/.installed:
-	$(PYTHON) -m venv .venv/smartnoise
-	@.venv/smartnoise/bin/python -m pip install --quiet --disable-pip-version-check "smartnoise-synth>=1,<2" \
-		&& touch $@ || echo "SmartNoise could not be installed and is left out."
-
-.venv/sdv/.installed:
-	$(PYTHON) -m venv .venv/sdv
-	@.venv/sdv/bin/python -m pip install --quiet --disable-pip-version-check "sdv>=1.20,<3" \
-		&& touch $@ || echo "SDV could not be installed and is left out."
 
 # anonymeter needs numpy 1, dipriv numpy 2: they meet in files only
 $(ANONYMETER):

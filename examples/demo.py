@@ -7,6 +7,7 @@ columns. `python -m examples.demo --out FOLDER` runs it; `--picture FILE.svg` dr
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,14 @@ WARNING = "Shows statistics of the private table beside the release: do not publ
 
 
 def load() -> pa.Table:
-    """The survey, whole numbers where the answers are codes."""
-    try:
-        from statsmodels.datasets import fair
-    except ModuleNotFoundError:
-        raise SystemExit("The demo's survey comes with statsmodels: pip install 'dipriv[report]'.") from None
-    codes = {"rate_marriage": "int64", "religious": "int64", "educ": "int64", "occupation": "int64"}
-    return pa.Table.from_pandas(fair.load_pandas().data.astype(codes), preserve_index=False)
+    """The survey, whole numbers where the answers are codes, from the file in statsmodels, which is not imported."""
+    found = importlib.util.find_spec("statsmodels")
+    if found is None or found.origin is None:
+        raise SystemExit("The demo's survey comes with statsmodels: pip install 'dipriv[report]'.")
+    file = Path(found.origin).parent / "datasets" / "fair" / "fair.csv"
+    codes = ("rate_marriage", "religious", "educ", "occupation")
+    table = pacsv.read_csv(file)
+    return table.cast(pa.schema([(name, pa.int64() if name in codes else pa.float64()) for name in table.column_names]))
 
 
 def survey_files(folder: Path) -> tuple[Path, Path]:
@@ -59,8 +61,8 @@ def open_ledger(folder: Path) -> dipriv.Ledger:
     return dipriv.Ledger.open(place) if place.exists() else dipriv.Ledger.create(place)
 
 
-def run(folder: Path, epsilon: float) -> None:
-    """Write the survey, privatize it, and say what to look at."""
+def run(folder: Path, epsilon: float) -> dipriv.Release[Any]:
+    """Write the survey, privatize it, and print the release."""
     private, _ = survey_files(folder)
     released = folder / "survey-released.csv"
     with open_ledger(folder) as ledger:
@@ -77,14 +79,22 @@ def run(folder: Path, epsilon: float) -> None:
         print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
     print(f"\n{release.guarantee}\n\n{release.verdict}\n")
     print(f"Ledger: {account.releases} release(s) of this survey, {account}. Run it again: it adds up.", flush=True)
-    report = folder / "report.html"
-    dipriv.compare(
-        before, after, guarantee=release.guarantee, fidelity=release.fidelity, verdict=release.verdict, target="affairs"
-    ).write(report)
-    print(f"Open {report} in a browser: how the release compares with the survey, for its keeper alone.")
-    print(f"Then look at {released}, and at the files beside it, which may be published.")
+    return release
+
+
+def report(folder: Path, release: dipriv.Release[Any]) -> None:
+    """Compare the release with the survey on a page."""
+    before, after = (pacsv.read_csv(folder / name) for name in ("survey.csv", "survey-released.csv"))
+    facts: dict[str, Any] = {"guarantee": release.guarantee, "fidelity": release.fidelity, "verdict": release.verdict}
+    dipriv.compare(before, after, **facts, target="affairs").write(folder / "report.html")
+
+
+def say_what_is_next(folder: Path) -> None:
+    """What to look at, and what to type."""
+    print(f"Open {folder / 'report.html'} in a browser: the release beside the survey, for its keeper alone.")
+    print(f"Then look at {folder / 'survey-released.csv'}, and at the files beside it, which may be published.")
     options = f"--schema {folder / 'schema.toml'} --ledger {folder / 'ledger.db'} --dataset survey"
-    print(f"Next, by hand:\n.venv/bin/dipriv privatize {private} -o released.csv --epsilon 1 {options}")
+    print(f"Next, by hand:\n.venv/bin/dipriv privatize {folder / 'survey.csv'} -o released.csv --epsilon 1 {options}")
 
 
 def draw(path: Path, epsilon: float = 1.0) -> None:
@@ -125,6 +135,10 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy budget of a row")
     parser.add_argument("--picture", type=Path, help="draw the README's picture into this file, and nothing else")
     parser.add_argument("--files", action="store_true", help="write the survey, its schema and a ledger, no release")
+    parser.add_argument(
+        "--release", action="store_true", help="the release without the report, which needs more packages"
+    )
+    parser.add_argument("--next", action="store_true", help="say what to look at and what to type, and nothing else")
     asked = parser.parse_args()
     try:
         if asked.files:
@@ -132,8 +146,13 @@ def main() -> None:
             open_ledger(asked.out).close()
         elif asked.picture is not None:
             draw(asked.picture, asked.epsilon)
+        elif asked.next:
+            say_what_is_next(asked.out)
         else:
-            run(asked.out, asked.epsilon)
+            release = run(asked.out, asked.epsilon)
+            if not asked.release:
+                report(asked.out, release)
+                say_what_is_next(asked.out)
     except dipriv.DiprivError as error:
         raise SystemExit(str(error)) from None
 

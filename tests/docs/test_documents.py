@@ -64,6 +64,7 @@ def spark(path: Path) -> Iterator[None]:
     if path.name != "spark.md":
         yield
         return
+    pytest.importorskip("pyspark", reason='the page about Spark needs pip install "dipriv[spark]"')
     from tests.spark_support import session
 
     log = Path(os.getcwd()) / "log"
@@ -151,12 +152,10 @@ def test_the_demo_writes_all_it_promises(tmp_path: Path) -> None:
 def run_commands(path: Path, folder: Path, environment: dict[str, str]) -> str:
     """Run all commands of a page in order, and return what the last one printed. `make demo` is its script."""
     printed = ""
-    for command in commands(path):
+    for command in to_run(path):
         program, *arguments = shlex.split(command.removeprefix(".venv/bin/"))
         if command == "make demo":
-            program, arguments = "python", ["-m", "examples.demo", "--out", "demo"]
-        if program in NOT_RUN:
-            continue
+            program, arguments = "python", ["-m", "examples.demo", "--out", "demo", "--release"]
         module = ["-m", "dipriv"] if program == "dipriv" else []
         assert program in ("dipriv", "python"), command
         done = subprocess.run(
@@ -172,8 +171,22 @@ def run_commands(path: Path, folder: Path, environment: dict[str, str]) -> str:
     return printed
 
 
+def to_run(path: Path) -> list[str]:
+    """The commands of a page that tests run."""
+    return [command for command in commands(path) if shlex.split(command)[0] not in NOT_RUN or command == "make demo"]
+
+
+def test_the_first_page_has_the_commands_of_the_readme() -> None:
+    """They are run as those of the README."""
+    assert to_run(ROOT / "docs" / "install.md") == to_run(ROOT / "README.md")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [p for p in DOCUMENTS if commands(p) and p.name != "postgresql.md"], ids=name_of)
+@pytest.mark.parametrize(
+    "path",
+    [p for p in DOCUMENTS if to_run(p) and p.name not in ("postgresql.md", "install.md")],
+    ids=name_of,
+)
 def test_the_commands_run(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the demo's table is in statsmodels")
     printed = run_commands(path, tmp_path, {**CLONE, "DIPRIV_LEDGER": ""})
@@ -216,7 +229,7 @@ def test_blocks_are_of_languages_that_are_run_or_only_shown() -> None:
         (name_of(path), language)
         for path in DOCUMENTS
         for language in re.findall(r"^```(\S*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        if language not in ("", "sh", "python", "toml", "text", "{toctree}", "{eval-rst}")
+        if language not in ("", "sh", "python", "toml", "text", "console", "{toctree}", "{eval-rst}")
     }
     assert {language for _, language in found} <= {"py", "r"}
     assert {name for name, language in found if language == "py"} <= {

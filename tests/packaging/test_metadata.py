@@ -56,7 +56,7 @@ def test_conda_installs_the_command_line_with_the_same_versions() -> None:
     run = text.partition("  run:\n")[2].partition("\n\n")[0]
     lines = [line.strip("- ").replace(" ", "") for line in run.splitlines()]
     found = {canonicalize_name(one.name): one.specifier for one in map(Requirement, lines)}
-    assert found.pop("python") == Requirement(f"python{PROJECT['requires-python']}").specifier
+    assert found.pop(canonicalize_name("python")) == Requirement(f"python{PROJECT['requires-python']}").specifier
     assert found == {name: one.specifier for name, one in needed("cli").items()}
     assert f'version = "{dipriv.__version__}"' in text
     assert f"- dipriv = {PROJECT['scripts']['dipriv']}" in text

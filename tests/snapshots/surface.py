@@ -45,11 +45,8 @@ def write(found: dict[str, str]) -> None:
 
 def page_of_commands(found: dict[str, str]) -> str:
     """The documentation's page of the command line: the help of each command."""
-    pages = {name: text for name, text in sorted(found.items()) if name.startswith("cli/")}
-    sections = [
-        f"## {name.removeprefix('cli/').removesuffix('.txt').replace('-', ' ')}\n\n```text\n{text.rstrip()}\n```\n"
-        for name, text in pages.items()
-    ]
+    pages = {name[4:-4].replace("-", " "): text for name, text in found.items() if name.startswith("cli/")}
+    sections = [f"## {name}\n\n```console\n{text.rstrip()}\n```\n" for name, text in sorted(pages.items())]
     return (
         "# Command line\n\nThe extra `cli` brings the command `dipriv`; `python -m dipriv` is the same. "
         "`dipriv COMMAND --help` prints what\nis below. [Exit codes](exit-codes.md) have a page of their own, and the "
