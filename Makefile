@@ -7,6 +7,7 @@ DEMO := .venv/.demo
 STAMP := .venv/.installed
 PACKAGE := .venv/.package
 PEERS := .venv/peers/.installed
+SYNTHESIZERS := $(PEERS) .venv/smartnoise/.installed .venv/sdv/.installed
 ANONYMETER := .venv/anonymeter/.installed
 ATHERIS := .venv/.atheris
 
@@ -90,8 +91,8 @@ reproduce: $(STAMP)  ## all tables and figures of the paper; writes docs/reprodu
 	$(BIN)/python -m research all --out docs/reproduction
 	$(BIN)/python -m research.pages reproduction
 
-bench: $(STAMP)  ## speed, what users run first (or PARTS=...); writes docs/benchmarks.md
-	$(BIN)/python -m benchmarks $(PARTS)
+bench: $(STAMP) $(if $(PARTS),$(if $(filter peers,$(PARTS)),$(SYNTHESIZERS)),$(SYNTHESIZERS))  ## speed, what users run first (or PARTS="memory stream"; QUICK=1 for a trial in build/bench); writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks $(PARTS) $(if $(QUICK),--divisor 50 --out build/bench)
 
 quality: $(STAMP) $(if $(filter peers,$(PARTS)),$(PEERS))  ## the private reference (or PARTS="bank adult", PARTS=peers: hours); writes docs/private-reference.md
 	$(BIN)/python -m benchmarks.quality $(PARTS)
@@ -148,6 +149,17 @@ $(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements
 	@.venv/peers/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[pandas]" \
 		-r research/requirements.txt -r benchmarks/peers-requirements.txt \
 		&& touch $(PEERS) || echo "The peers could not be installed and are left out."
+
+# programs that benchmarks are beside: each needs other versions of what the others use
+.venv/smartnoise/.installed:
+	$(PYTHON) -m venv .venv/smartnoise
+	@.venv/smartnoise/bin/python -m pip install --quiet --disable-pip-version-check "smartnoise-synth>=1,<2" \
+		&& touch $@ || echo "SmartNoise could not be installed and is left out."
+
+.venv/sdv/.installed:
+	$(PYTHON) -m venv .venv/sdv
+	@.venv/sdv/bin/python -m pip install --quiet --disable-pip-version-check "sdv>=1.20,<3" \
+		&& touch $@ || echo "SDV could not be installed and is left out."
 
 # anonymeter needs numpy 1, dipriv numpy 2: they meet in files only
 $(ANONYMETER):

@@ -49,7 +49,7 @@ def test_the_repeated_audits_say_that_they_are_about_one_column() -> None:
 
 
 def test_whole_releases_with_the_private_reference_stand_beside_them() -> None:
-    canaries = [one for one in on_record("audit/bounds.json")["canaries"] if "private reference" in one["way"]]
+    canaries = [one for one in on_record("audit/canaries.json")["canaries"] if "private reference" in one["way"]]
     lower = [one["lower"] for one in canaries]
     said = row_of("whole releases of one or two columns with the private reference")
     assert said == f"{min(lower):.2f} to {max(lower):.2f}"
