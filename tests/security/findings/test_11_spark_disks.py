@@ -62,6 +62,11 @@ def found_in(session: Any) -> Callable[..., list[str]]:
     return found
 
 
+def _without_shuffles(names: list[str]) -> set[str]:
+    """Released rows are brought into their order by a shuffle before they are written: its files have nothing else."""
+    return {name for name in names if not name.startswith("shuffle")}
+
+
 def test_a_command_is_terminated(tmp_path: Path) -> None:
     """SIGTERM to `dipriv privatize --engine spark` while a reference is learned."""
     local, out, ledger = tmp_path / "local", tmp_path / "out", tmp_path / "ledger.db"
@@ -104,11 +109,13 @@ def test_success(rows: Any, found_in: Search, tmp_path: Path) -> None:
     released = dipriv.privatize_file(rows, tmp_path / "out", 2.0, seed=3, progress=look)
     assert during  # control: packed blocks were there, and the search finds them
     key = source(3).child("noise")._key
-    assert not found_in(MARK.encode(), key)
+    assert not _without_shuffles(found_in(MARK.encode()))
+    assert not found_in(key)
     assert released.data.count() == N  # the written rows, which need no key
+    before = found_in(MARK.encode())
     lazy = dipriv.privatize(rows, 2.0, seed=3)
     assert found_in(key)  # control: rows that are computed later need it
-    assert not [name for name in found_in(MARK.encode()) if name.startswith(("rdd", "shuffle"))]
+    assert not [name for name in found_in(MARK.encode()) if name.startswith(("rdd", "shuffle")) and name not in before]
     assert lazy.data.count() == N
 
 
@@ -189,7 +196,8 @@ def test_a_hold_out_and_rows_that_are_read_half(rows: Any, found_in: Search, tmp
     assert not [name for name in found_in(MARK.encode()) if name.startswith(("rdd", "shuffle"))]
     before = set(found_in(MARK.encode(), key))
     dipriv.privatize_file(rows, tmp_path / "out", 1.0, reference="holdout", seed=5)
-    assert set(found_in(MARK.encode(), key, source(5).child("noise")._key)) == before
+    assert _without_shuffles(found_in(MARK.encode(), key)) <= before
+    assert not found_in(source(5).child("noise")._key)
 
 
 def test_writing_fails(rows: Any, found_in: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +213,6 @@ def test_writing_fails(rows: Any, found_in: Search, tmp_path: Path, monkeypatch:
     with pytest.raises(RuntimeError):
         dipriv.privatize_file(rows, tmp_path / "out", 1.0, reference="holdout", seed=6)
     assert during  # control
-    assert set(found_in(MARK.encode())) == before
+    assert _without_shuffles(found_in(MARK.encode())) <= before
     assert not found_in(key)
     assert not list(tmp_path.iterdir())
