@@ -891,7 +891,7 @@ def moment(bound: object) -> date | time:
     """
     if isinstance(bound, date | time):
         return bound
-    for read in (date.fromisoformat, datetime.fromisoformat, time.fromisoformat):
+    for read in (date.fromisoformat, datetime.fromisoformat, _time_with_colon):
         try:
             return read(bound)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -899,6 +899,13 @@ def moment(bound: object) -> date | time:
     raise SchemaError(
         f"a bound is {_shown(bound)}, not a date or a time.", 'Write it as "2025-12-31", "2025-12-31 18:00" or "18:00".'
     )
+
+
+def _time_with_colon(text: str) -> time:
+    """A time of day; without a colon "2025" would be one."""
+    if ":" not in text:
+        raise ValueError
+    return time.fromisoformat(text)
 
 
 def _in_order(lower: date | time, upper: date | time) -> bool:

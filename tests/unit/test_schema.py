@@ -125,3 +125,9 @@ def test_errors_are_values_too() -> None:
     with pytest.raises(ValueError, match="not below"):
         Continuous(2, 1)
     assert issubclass(SchemaError, InputError)
+
+
+def test_a_year_is_no_time_of_day() -> None:
+    with pytest.raises(SchemaError, match="not a date or a time"):
+        Datetime(lower="2025")
+    assert Datetime(lower="20:25").lower == "20:25:00"  # control

@@ -221,8 +221,9 @@ def bounds_in_ticks(
         )
     calendar = Calendar(tick_ns, zone, times == "dates")
     lower, upper = (None if bound is None else calendar.tick(bound) for bound in bounds)
-    if upper is not None and not isinstance(bounds[1], datetime | clock):
-        upper = calendar.tick(_next(bounds[1])) - 1  # type: ignore[arg-type]
+    last = bounds[1]
+    if isinstance(last, date) and not isinstance(last, datetime):
+        upper = None if last == date.max else calendar.tick(_next(last)) - 1  # no type has a later date
     return lower, upper
 
 

@@ -100,3 +100,9 @@ def test_declared_bounds_are_ticks(
 def test_bounds_of_another_kind_are_refused(times: str | None, lower: str) -> None:
     with pytest.raises(SchemaError, match=r"column 'when' has .*, but the bounds that are declared are "):
         bounds_in_ticks("when", Datetime(lower=lower), 10**9, times, None)
+
+
+def test_the_last_date_that_there_is_is_inside_its_bound() -> None:
+    """Many tables write 9999-12-31 for "no end"."""
+    ends = [bounds_in_ticks("x", Datetime(upper=f"9999-12-{day}"), DAY_NS, "dates", None)[1] for day in (31, 30)]
+    assert ends == [None, 2_932_895]

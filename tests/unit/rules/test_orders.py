@@ -127,3 +127,21 @@ def test_times_of_every_unit_are_in_order(rule: str, unit: str) -> None:
     data: Any = dipriv.privatize(table, 3.0, schema=Schema(rules=[rule]), seed=1).data
     assert (data["low"] <= data["high"]).all()
     assert data.dtypes.equals(table.dtypes)
+
+
+STAYS = pa.table(
+    {name: pa.array([datetime.datetime(2021, 6, day + 1) for day in range(20)] * 20) for name in ("low", "high")}
+)
+
+
+def test_bounds_of_another_kind_are_refused_before_anything_is_spent() -> None:
+    with pytest.raises(SchemaError, match="column 'high' has dates, but the bounds that are declared are times of day"):
+        ordered(STAYS, high=dipriv.Datetime(upper="18:00"))
+
+
+def test_a_declared_end_is_a_multiple_of_the_resolution() -> None:
+    found = ordered(STAYS, high=dipriv.Datetime(resolution="day", upper="2021-06-20"))
+    day = 86_400 * 10**6
+    last = (datetime.date(2021, 6, 20) - datetime.date(1970, 1, 1)).days * day
+    assert found._declared_end() == last
+    assert ordered(STAYS, high=dipriv.Datetime(upper="2021-06-20"))._declared_end() == last + day - 1

@@ -57,6 +57,7 @@ class OrderedColumn:
             )
         if isinstance(self.kind, Categorical):
             say(f"column {upper.name!r} is declared as labels, which have no order", "Declare it as numbers")
+        self._declared_end()  # refuses bounds of another kind than the column
         if may_be_missing(lower) and not may_be_missing(upper):
             say(
                 f"column {lower.name!r} may be missing, but the type of column {upper.name!r} has no missing cells",
@@ -165,14 +166,20 @@ class OrderedColumn:
 
     def _largest(self, values: NDArray[Any]) -> Any:
         """The largest value that is declared or that the type has, as a number that `values` can have."""
-        declared: float | None = self.kind.upper if isinstance(self.kind, Continuous | Mixed) else None
-        if isinstance(self.kind, Datetime):
-            tick_ns = self.column.storage.tick_ns
-            declared = bounds_in_ticks(self.column.name, self.kind, tick_ns, *times_of(self.column.arrow_type))[1]
-        bounds = [bound for bound in (value_range(self.column.arrow_type)[1], declared) if bound is not None]
+        ends = (value_range(self.column.arrow_type)[1], self._declared_end())
+        bounds = [bound for bound in ends if bound is not None]
         if not bounds:
             return values
         return min(bounds) if values.dtype.kind == "f" else _within(min(bounds), values.dtype)
+
+    def _declared_end(self) -> float | None:
+        """The largest value that is declared; that of dates and times is a multiple of the declared resolution."""
+        if not isinstance(self.kind, Datetime) or self.column.storage.family != "temporal":
+            return self.kind.upper if isinstance(self.kind, Continuous | Mixed) else None
+        tick_ns = self.column.storage.tick_ns
+        end = bounds_in_ticks(self.column.name, self.kind, tick_ns, *times_of(self.column.arrow_type))[1]
+        step = 1 if self.kind.resolution is None else ticks_in(self.kind.resolution, tick_ns)
+        return None if end is None else end // step * step
 
 
 def _within(bound: float, dtype: np.dtype[Any]) -> int:
