@@ -137,7 +137,7 @@ lowest: $(PACKAGE)  ## tests with the lowest versions that pyproject.toml allows
 		-o .venv/lowest/requirements.txt pyproject.toml
 	.venv/lowest/bin/python -m pip install --quiet --disable-pip-version-check -r .venv/lowest/requirements.txt \
 		"pytest>=8.3,<9.2" hypothesis pytest-xdist
-	PYTHONPATH=src .venv/lowest/bin/python -m pytest -n auto --dist loadgroup -m "not slow" tests/unit/release tests/contracts
+	PYTHONPATH=src NUMBA_CACHE_DIR=.venv/lowest/loops .venv/lowest/bin/python -m pytest -n auto --dist loadgroup -m "not slow" tests/unit/release tests/contracts
 
 $(PACKAGE): $(DEMO)
 	$(PIP) --editable ".[package]"

@@ -78,7 +78,8 @@ def run(folder: Path, epsilon: float) -> dipriv.Release[Any]:
     for label, table in (("mean before", before), ("mean after", after)):
         print(f"{label:13}" + "".join(f"{pc.mean(table[name]).as_py():15.3f}" for name in SHOWN))
     print(f"\n{release.guarantee}\n\n{release.verdict}\n")
-    print(f"Ledger: {account.releases} release(s) of this survey, {account}. Run it again: it adds up.", flush=True)
+    times = f"{account.releases} release{'s' * (account.releases != 1)}"
+    print(f"Ledger: {times} of this survey, {account}. Run it again: it adds up.", flush=True)
     return release
 
 

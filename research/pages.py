@@ -52,9 +52,10 @@ def render(name: str, docs: Path = DOCS) -> str:
 
 
 def record(name: str, docs: Path = DOCS) -> Record:
-    """What is on record for the page; the files of a folder by their names. The peers' page shows two records."""
+    """What is on record for the page; the files of a folder by their names. The peers' page shows three records."""
     if name == "peers":
-        return {"quality": record("private-reference", docs), "speed": record("benchmarks", docs)}
+        judges = record("audit", docs)["judges"]
+        return {"quality": record("private-reference", docs), "speed": record("benchmarks", docs), "judges": judges}
     if (file := docs / f"{name}.json").exists():
         return _read(file)
     return {file.stem: _read(file) for file in sorted((docs / name).glob("*.json"))}

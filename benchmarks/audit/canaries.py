@@ -40,4 +40,4 @@ def run(setting: Setting) -> dict[str, Any]:
             for bound in audit_release(release, rows_of, **claim, confidence=CONFIDENCE, seed=SEED):
                 found.append({"way": way, "kernel": kernel, **asdict(bound)})
                 say(f"canaries: {way}, {kernel}: {bound.what} {bound.lower:.3f}")
-    return {"confidence": CONFIDENCE, "seeds": [SEED], "canaries": found}
+    return {"confidence": CONFIDENCE, "rows": rows, "seeds": [SEED], "canaries": found}

@@ -49,7 +49,10 @@ def ours(frame: Any, epsilon: float = EPSILON, **options: Any) -> Release:
 
 
 def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting) -> dict[str, Any]:
-    """Each method's promise, seconds and scores by run; a method that fails is out, and its error's name is kept."""
+    """Each method's promise, seconds on the clock and of the processor, and scores by run.
+
+    A method that fails is out, and its error's name is kept.
+    """
     methods = [replace(method, runs=setting.runs(method.runs)) for method in methods]
     found: dict[str, Any] = {method.label: {"promise": method.promise, "seconds": []} for method in methods}
     for seed in range(max(method.runs for method in methods)):
@@ -58,7 +61,7 @@ def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting
             late = sum(result["seconds"]) > method.budget and seed >= method.least
             if seed >= method.runs or late or "failed" in result:
                 continue
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.process_time()
             try:
                 made = method.make(seed)
             except Exception as error:
@@ -66,6 +69,7 @@ def contest(part: str, methods: Sequence[Method], score: Score, setting: Setting
                 say(f"{part}: {method.label}, run {seed + 1}: {error!r}")
                 continue
             result["seconds"].append(time.perf_counter() - start)
+            result.setdefault("processor seconds", []).append(time.process_time() - used)
             for name, value in score(made).items():
                 result.setdefault(name, []).append(value)
             say(f"{part}: {method.label}, run {seed + 1} of {method.runs}: {result['seconds'][-1]:.2f} s")

@@ -26,11 +26,8 @@ print(f"{len(people):,} people, {len(ratings) / len(people):.0f} ratings each on
 # %%
 means = ratings.groupby("userId")["rating"].mean().round(2).rename("mean_rating")
 persons = people.join(means, on="userId")[["gender", "age", "mean_rating"]]
-schema = {
-    "gender": dipriv.Categorical(levels=("F", "M")),
-    "age": dipriv.Discrete(levels=(1, 18, 25, 35, 45, 50, 56)),
-    "mean_rating": dipriv.Continuous(lower=1.0, upper=5.0),
-}
+gender, age = dipriv.Categorical(levels=("F", "M")), dipriv.Discrete(levels=(1, 18, 25, 35, 45, 50, 56))
+schema = dipriv.Schema({"gender": gender, "age": age, "mean_rating": dipriv.Continuous(lower=1.0, upper=5.0)})
 release = dipriv.privatize(persons, epsilon=1.0, schema=schema, target="mean_rating", seed=1)
 gap = Difference(GroupMean("mean_rating", "gender", "F"), GroupMean("mean_rating", "gender", "M"))
 for interval in release.intervals([gap, Slope("mean_rating", "age")], replicates=40):
@@ -57,8 +54,7 @@ for epsilon in (0.5, 1.0, 2.0, 4.0):
 
 # %%
 rows = ratings.join(people.set_index("userId"), on="userId")[["userId", "gender", "age", "rating"]]
-kinds = schema | {"rating": dipriv.Discrete(levels=(1, 2, 3, 4, 5))}
-kinds.pop("mean_rating")
+kinds = dipriv.Schema({"gender": gender, "age": age, "rating": dipriv.Discrete(levels=(1, 2, 3, 4, 5))})
 by_person = dipriv.privatize(
     rows, epsilon=4.0, schema=kinds, unit="userId", rows_per_unit=5, constant=["gender", "age"], seed=1
 )

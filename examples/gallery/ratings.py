@@ -8,6 +8,8 @@
 # that of *one rating*, not of a person with many ([panel](panel.md) has that).
 
 # %%
+from typing import Any
+
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -38,7 +40,7 @@ print(f"expected correlation of released with true ratings: {rho:.3f}")
 
 
 # %%
-def film_means(released, rho):
+def film_means(released: Any, rho: float) -> tuple[Any, Any, Any]:
     """Corrected means of the 50 films with the most ratings, with their 95% intervals."""
     centre = released["rating"].mean()
     films = released.groupby("movieId")["rating"].agg(["mean", "std", "size"]).nlargest(50, "size")
@@ -47,7 +49,7 @@ def film_means(released, rho):
     return corrected, corrected - half, corrected + half
 
 
-def holds(truth, low, high):
+def holds(truth: Any, low: Any, high: Any) -> int:
     return int(((low <= truth) & (truth <= high)).sum())
 
 

@@ -6,9 +6,11 @@ in `Inspection.summary` and in the draft schema alone, which say so.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,8 @@ from dipriv._tables.arrow import cells_to_arrow, decoded, is_text
 from dipriv._tables.column_types import Question, TypeRules
 from dipriv._tables.fitted_columns import infer
 from dipriv._tables.frames import Column, Table, check_names, contains_text
-from dipriv._tables.identifiers import Counts, Warned, count, free_text, refuse_free_text, warning
-from dipriv._tables.suggestions import Suggestion, odd_cells, suggest
+from dipriv._tables.identifiers import MIN_VALUES, Counts, Warned, count, free_text, refuse_free_text, warning
+from dipriv._tables.suggestions import Suggestion, odd_cells, read_as_missing, suggest
 from dipriv._tables.typed_tables import settle_table
 from dipriv.codecs.fit import common_step, kind_of_type
 from dipriv.codecs.temporal import coarsest_resolution
@@ -42,11 +44,13 @@ from dipriv.schema import (
     Mixed,
     Postal,
     Schema,
+    SchemaLike,
     Text,
+    as_schema,
     without_values,
 )
 from dipriv.sources import is_path
-from dipriv.sources.files import File
+from dipriv.sources.files import File, FileBatches
 
 __all__ = ["ColumnFacts", "Inspection", "free_text", "inspect", "refuse_free_text"]
 
@@ -59,6 +63,10 @@ MAX_NUMBERS = 50
 MAX_TOP = 3
 TOP_SHARE = 0.005
 """Values with a smaller share of the cells are not shown."""
+NEARLY_ALL_ROWS = 0.99
+"""An order of dates is suggested if at least this share of the rows keep it."""
+MAX_ORDERED = 20
+"""Of as many columns of dates, orders are looked for."""
 WIDTH = 79
 
 _SUSPECTED: dict[Warned, str] = {
@@ -83,22 +91,22 @@ class ColumnFacts:
     name: str
     storage: str
     kind: Kind | None = field(repr=False)
-    nulls: int
-    distinct: int
-    warning: Warned | None = None
-    facts: tuple[str, ...] = ()
-    rare: int = 0
-    refused: str | None = None
-    undecided: bool = False
+    nulls: int = field(repr=False)
+    distinct: int = field(repr=False)
+    warning: Warned | None = field(repr=False, default=None)
+    facts: tuple[str, ...] = field(repr=False, default=())
+    rare: int = field(repr=False, default=0)
+    refused: str | None = field(repr=False, default=None)
+    undecided: bool = field(repr=False, default=False)
     option: str = "type"
     """What decides an undecided column: `type`, or `decimal` or `dates` of the file."""
-    written: str = ""
+    written: str = field(repr=False, default="")
     """How its numbers or dates are written in a text file, if not plainly."""
     taken_as: str = ""
     """What `privatize` takes it as if nothing is declared."""
-    meaning: Meaning | None = None
+    meaning: Meaning | None = field(repr=False, default=None)
     """What it may be beyond its type, and `why`."""
-    why: str = ""
+    why: str = field(repr=False, default="")
     drafted: Kind | Meaning | None = field(repr=False, default=None)
     """What the draft declares: a meaning, or what the type alone says, which is nothing of real numbers."""
     natural: Kind | None = field(repr=False, default=None)
@@ -108,7 +116,13 @@ class ColumnFacts:
     top: tuple[tuple[str, float], ...] = field(repr=False, default=())
     """The most frequent values and their shares of the cells."""
     notes: tuple[str, ...] = field(repr=False, default=())
-    """What else its keeper may want to know or to declare."""
+    """What else its keeper may want to know."""
+    advice: tuple[str, ...] = field(repr=False, default=())
+    """What may be declared, if nothing is."""
+    unit: str = field(repr=False, default="")
+    """About a key that several rows share, as persons do."""
+    declared: str | None = None
+    """The kind that the given schema declares."""
     bounds: tuple[int | float, int | float] | None = field(repr=False, default=None)
     """The smallest and the largest number."""
 
@@ -123,12 +137,14 @@ class Inspection:
     columns : the facts of each column, in the table's order.
     file : how the file is written, in words.
     dialect : what was given about that.
+    orders : rules such as "admitted <= discharged" about columns of dates or times that nearly all rows keep.
     """
 
     rows: int
     columns: tuple[ColumnFacts, ...]
     file: str = ""
     dialect: Dialect = DETECTED
+    orders: tuple[str, ...] = field(repr=False, default=())
 
     def summary(self) -> str:
         """Each column with its range, its most frequent values, and suggestions: private.
@@ -141,6 +157,9 @@ class Inspection:
         lines = [_PRIVATE, f"{self.rows:,} rows, {len(self.columns)} columns.{described}"]
         for column in self.columns:
             lines += ["", *_lines(column, self.rows)]
+        if self.orders:
+            text = f"Nearly all rows keep {', '.join(self.orders)}. If that must be so, declare it: rules = [...]."
+            lines += ["", *textwrap.wrap(text, WIDTH)]
         asked = [column for column in self.columns if column.undecided]
         if asked:
             options = ", ".join(dict.fromkeys(f"--{column.option}" for column in asked))
@@ -168,6 +187,9 @@ class Inspection:
             "from the reference rows by others.",
         ]
         file = [Schema({}, self.dialect).to_toml()] if self.dialect else []
+        if self.orders:
+            read = "Nearly all of the private rows keep these rules. Remove the # if everybody may know that:"
+            file = [_comment([read, _line("rules", list(self.orders))]), *file]
         return "\n".join([_comment(header), *file, *(_draft(column) for column in self.columns), *self._mark()])
 
     def _mark(self) -> list[str]:
@@ -183,6 +205,7 @@ class Inspection:
 def inspect(
     frame: Any,
     *,
+    schema: SchemaLike = None,
     types: Mapping[str, ColumnType] | None = None,
     missing: Sequence[str] = (),
     dialect: Dialect | None = None,
@@ -194,7 +217,8 @@ def inspect(
     Parameters
     ----------
     frame : pandas, polars or pyarrow table, or two-dimensional numpy array; or the path of a file.
-    types, missing, dialect : as for `dipriv.privatize`.
+    schema, types, missing, dialect : as for `dipriv.privatize`. Nothing is suggested for columns that the schema
+        declares.
 
     Returns
     -------
@@ -211,35 +235,98 @@ def inspect(
     >>> [(column.name, column.kind, column.warning) for column in inspect(table).columns]
     [('row', Discrete(step=1), 'identifier'), ('sex', Categorical(levels=2), None)]
     """
+    declared = as_schema(schema)
     given = replace(dialect or DETECTED, missing=(*(dialect or DETECTED).missing, *missing))
     if is_path(frame):
-        return inspect_file(File.at(frame, dialect=given), types, given)
-    return _inspect(tables.read(frame), TypeRules.of({}, types or {}, given))
+        file = File.at(frame, None, given, declared.dialect)
+        return inspect_file(file, types, given.over(declared.dialect), declared)
+    return _inspect(tables.read(frame), types or {}, given.over(declared.dialect), declared)
 
 
-def inspect_file(file: File, types: Mapping[str, ColumnType] | None, dialect: Dialect) -> Inspection:
+def inspect_file(
+    file: File, types: Mapping[str, ColumnType] | None, dialect: Dialect, declared: Schema | None = None
+) -> Inspection:
     """The same for a file."""
-    rules = TypeRules.of({}, types or {}, dialect)
-    rows = file.typed(rules)
+    declared = Schema({}) if declared is None else declared
+    rows = file.typed(TypeRules.of(declared, types or {}, dialect))
     table = tables.read(file.table(rows))
-    said = {name: notation.described(rows.types[name]) for name, notation in rows.notations.items()}
-    found = _inspect(table, rules, rows.questions if not file.format.has_types else None, said)
+    if file.format.has_types:
+        found = _inspect(table, types or {}, dialect, declared)
+    else:
+        said = {name: notation.described(rows.types[name]) for name, notation in rows.notations.items()}
+        found = _inspect(table, types or {}, dialect, declared, rows.questions, said)
+        found = _with_misfits(found, file, table, dialect)
     return replace(found, file=file.described(), dialect=dialect)
+
+
+def _with_misfits(found: Inspection, file: File, table: Table, dialect: Dialect) -> Inspection:
+    """With the cells of a text file that are missing because they are not of their column's type."""
+    names = [
+        one.name
+        for one in found.columns
+        if one.nulls and one.refused is None and not is_text(table.arrow_type(one.name))
+    ]
+    if not names:
+        return found
+    every = pa.Table.from_batches(FileBatches.of(file).batches(names))
+    labels = {
+        one.name: pc.unique(table.array(one.name)) for one in found.columns if is_text(table.arrow_type(one.name))
+    }
+    notes = {
+        name: read_as_missing(every[name].combine_chunks(), table.array(name), dialect.missing, labels)
+        for name in names
+    }
+    return replace(
+        found, columns=tuple(replace(one, notes=(*one.notes, *notes.get(one.name, ()))) for one in found.columns)
+    )
 
 
 def _inspect(
     table: Table,
-    rules: TypeRules,
+    types: Mapping[str, ColumnType],
+    dialect: Dialect,
+    declared: Schema,
     questions: Sequence[Question] | None = None,
     written: Mapping[str, str] | None = None,
 ) -> Inspection:
-    check_names(rules.given, table.names, "types")
+    check_names(types, table.names, "types")
+    rules = TypeRules.of(declared, types, dialect)
     if questions is None:
         table, questions = settle_table(table, table.names, rules)
     asked = {question.column: question for question in questions}
     said = written or {}
     columns = [_look(table, name, asked.get(name), said.get(name, ""), rules.marks) for name in table.names]
-    return Inspection(table.rows, tuple(columns))
+    kinds = {name: of["kind"] for name, of in declared.only(table.names).to_dict().items()}
+    columns = [replace(column, declared=kinds.get(column.name)) for column in columns]
+    orders = [text for text in _orders(table, columns) if text not in declared.rules.texts]
+    return Inspection(table.rows, tuple(columns), orders=tuple(orders))
+
+
+def _orders(table: Table, columns: Sequence[ColumnFacts]) -> tuple[str, ...]:
+    """Orders of dates or times of one type that nearly all rows keep; what follows from others is left out."""
+    names = [column.name for column in columns if isinstance(column.kind, Datetime)][:MAX_ORDERED]
+    cells = {name: table.array(name) for name in names}
+    found = set[tuple[str, str]]()
+    for one, other in permutations(names, 2):
+        if cells[one].type != cells[other].type or pt.is_duration(cells[one].type):
+            continue
+        keep = pc.sum(pc.less_equal(cells[one], cells[other])).as_py() or 0
+        equal = pc.sum(pc.equal(cells[one], cells[other])).as_py() or 0
+        rows = table.rows - pc.is_null(pc.equal(cells[one], cells[other])).true_count
+        if rows >= MIN_VALUES and keep >= NEARLY_ALL_ROWS * rows > equal:
+            found.add((one, other))
+    follow = {(a, d) for a, b in found for c, d in found if b == c}
+    return tuple(
+        f"{_in_rules(one)} <= {_in_rules(other)}"
+        for one, other in permutations(names, 2)
+        if (one, other) in found - follow
+    )
+
+
+def _in_rules(name: str) -> str:
+    """A column's name as rules have it."""
+    plain = re.fullmatch(r"[^\W\d]\w*", name) and name not in ("is", "not", "missing", "in", "true", "false")
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def _look(table: Table, name: str, question: Question | None, written: str, marks: Sequence[str]) -> ColumnFacts:
@@ -279,6 +366,8 @@ def _look(table: Table, name: str, question: Question | None, written: str, mark
         highest=highest,
         top=_top(column, counts),
         notes=found.notes,
+        advice=found.advice,
+        unit=found.unit,
         bounds=ends,
     )
 
@@ -299,8 +388,7 @@ def _asked(table: Table, name: str, question: Question, marks: Sequence[str]) ->
         found = suggest(column, Categorical(), counts, suspected if suspected == "identifier" else None, "")
     coded = found.meaning if isinstance(found.meaning, Postal | Identifier) or "leading zeros" in found.why else None
     notes = () if coded else (*odd_cells(array.drop_null(), marks), *found.notes)
-    if isinstance(found.meaning, Code) and coded is None:
-        notes = (*notes, 'if these are codes, declare kind = "code"')
+    may_be_code = isinstance(found.meaning, Code) and coded is None
     return replace(
         facts,
         distinct=counts.distinct,
@@ -309,6 +397,8 @@ def _asked(table: Table, name: str, question: Question, marks: Sequence[str]) ->
         drafted=coded,
         top=_top(column, counts),
         notes=notes,
+        advice=('if these are codes, declare kind = "code"',) if may_be_code else (),
+        unit=found.unit,
     )
 
 
@@ -425,15 +515,18 @@ def _lines(column: ColumnFacts, rows: int) -> list[str]:
         lines += _wrapped("undecided: " if column.undecided else "refused: ", column.refused)
     else:
         spread = f", {column.lowest} to {column.highest}" if column.lowest != column.highest else ""
-        lines += _wrapped("taken as ", column.taken_as + spread)
+        what = f'declared kind = "{column.declared}"' if column.declared else f"taken as {column.taken_as}"
+        lines += _wrapped("", what + spread)
     if column.top:
         lines += _wrapped("most often ", ", ".join(f"{text!r:.32} {share:.1%}" for text, share in column.top))
-    if column.meaning is not None:
+    is_key = column.unit and isinstance(column.meaning, Identifier)
+    if column.meaning is not None and not column.declared and not is_key:
         gone = " and leave it out" if column.meaning.released_as is None else ""
         lines += _wrapped("! ", f'declare kind = "{column.meaning.name}"{gone} ({column.why})')
-    if column.rare and isinstance(column.kind, Categorical):
+    if column.rare and isinstance(column.kind, Categorical) and not column.declared:
         lines += _wrapped("! ", f"{column.rare:,} labels occur fewer than {RARE} times: each may point to a person")
-    for note in column.notes:
+    advice = () if column.declared else column.advice
+    for note in (*column.notes, *advice, *([column.unit] if column.unit else [])):
         lines += _wrapped("! ", note)
     return lines
 
@@ -448,7 +541,7 @@ def _draft(column: ColumnFacts) -> str:
     notes = [f"{column.storage}, {column.distinct} distinct values, {column.nulls} nulls."]
     if column.drafted is None and column.natural is None:
         advice = "Drop it (--drop), or keep it as it is, unprotected (--keep); or convert it, or say its type (--type)."
-        return _comment([f"{column.refused}", *column.notes, advice])
+        return _comment([f"{column.refused}", *column.notes, *column.advice, *_unit(column), advice])
     section = "" if column.drafted is None else _section(column.name, column.drafted)
     if column.warning is not None:
         notes.append(f"WARNING: this looks like {_SUSPECTED[column.warning]}.")
@@ -456,9 +549,20 @@ def _draft(column: ColumnFacts) -> str:
         notes.append("It is left out; anew = true releases new identifiers. If it is a measurement, declare that kind.")
     elif isinstance(column.drafted, Text):
         notes.append("It is left out, unless you declare its public labels: levels = [...].")
+    elif isinstance(column.drafted, Postal):
+        notes.append(
+            f"Because of {column.why}. digits = 3 keeps the first 3 characters: larger areas, so that more remain."
+        )
     elif column.meaning is not None:
         notes.append(f"Because of {column.why}.")
-    return _comment([*notes, *column.notes]) + section + _comment(_from_rows(column))
+    return _comment([*notes, *column.notes, *column.advice, *_unit(column)]) + section + _comment(_from_rows(column))
+
+
+def _unit(column: ColumnFacts) -> list[str]:
+    """That a schema does not protect persons, by itself."""
+    if not column.unit:
+        return []
+    return ["SEVERAL ROWS FOR A VALUE: THIS FILE ALONE PROTECTS ROWS, NOT PERSONS.", f"{column.unit}."]
 
 
 def _from_rows(column: ColumnFacts) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from dipriv._base.near_names import did_you_mean
 from dipriv._base.registry import serializable
 from dipriv._rules import NO_RULES, Rules, rules_of
 from dipriv.dialect import DETECTED, Dialect
-from dipriv.errors import InputError, SchemaError
+from dipriv.errors import DiprivError, InputError, SchemaError, refuse_all
 
 Level: TypeAlias = str | int | float | bool
 Encoding: TypeAlias = Literal["codes", "onehot"]
@@ -109,7 +110,8 @@ class Weight(Continuous):
     ----------
     lower, upper : the range of its values, if it is public.
     total : the sum of all weights, such as the size of the population, if it is public: released weights are rescaled
-        to it. Whole weights are then rounded at random, up or down by less than 1, so that their mean is kept.
+        to it. Whole weights are then rounded at random, up or down by less than 1, so that their mean is kept. A total
+        that the released rows cannot have in the type of their column is refused; no weight exceeds that type.
 
     Raises
     ------
@@ -562,6 +564,17 @@ _KINDS: dict[str, Any] = {
     kind.name: kind for kind in (Continuous, Discrete, Mixed, Categorical, Datetime, Weight, *_MEANINGS)
 } | {"name": Text}
 """What `kind` may be in a file; names of people are text."""
+_KINDS_OF_TYPES = {
+    "number": ("continuous", "discrete"),
+    "decimal": ("continuous", "discrete"),
+    "whole": ("discrete",),
+    "boolean": ("categorical",),
+    "date": ("datetime",),
+    "time": ("datetime",),
+    "seconds": ("datetime",),
+    "microseconds": ("datetime",),
+}
+"""The kinds of columns of these types: `kind` may have been mistaken for a type."""
 
 
 class Schema(Mapping[str, Kind]):
@@ -608,7 +621,8 @@ class Schema(Mapping[str, Kind]):
         kinds = {} if kinds is None else kinds
         if not isinstance(kinds, Mapping):
             raise SchemaError(
-                f"expected the schema as a mapping, got {type(kinds).__name__}.", "Write {column: kind, ...}."
+                f"expected the schema as a mapping, got {type(kinds).__name__}.",
+                "Write {column: kind, ...}; Schema.load(path) reads a file.",
             )
         for column, kind in kinds.items():
             if not isinstance(column, str) or not _is_text(column):
@@ -682,7 +696,7 @@ class Schema(Mapping[str, Kind]):
         return self._declared == declared and self._rules == rules and self.dialect == dialect
 
     def __repr__(self) -> str:
-        rules = f", {len(self._rules.all)} rules" if self._rules else ""
+        rules = f", {len(self._rules.all)} rule{'s' * (len(self._rules.all) != 1)}" if self._rules else ""
         return f"Schema({self._declared!r}{f', {self.dialect!r}' if self.dialect else ''}{rules})"
 
     def _repr_html_(self) -> str:
@@ -742,10 +756,21 @@ class Schema(Mapping[str, Kind]):
                     "Check what the schema declares, then remove the section.",
                 )
             beside[DRAFT_SECTION] = draft
-        kinds = {column: _kind_from_dict(column, entry) for column, entry in plain.items() if column not in beside}
-        dialect = Dialect.from_dict(beside.pop(FILE_SECTION)) if FILE_SECTION in beside else DETECTED
-        is_draft = beside.pop(DRAFT_SECTION, None) is not None
-        schema = cls(kinds, dialect, **beside)
+        faults: list[DiprivError] = []
+
+        def checked(build: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            try:
+                return build(*arguments, **options)
+            except DiprivError as fault:
+                faults.append(fault)
+                return None
+
+        columns = {column: entry for column, entry in plain.items() if column not in beside}
+        kinds = {column: checked(_kind_from_dict, column, entry) for column, entry in columns.items()}
+        file, is_draft = beside.pop(FILE_SECTION, None), beside.pop(DRAFT_SECTION, None) is not None
+        dialect = DETECTED if file is None else checked(Dialect.from_dict, file) or DETECTED
+        schema: Schema = checked(cls, {name: kind for name, kind in kinds.items() if kind}, dialect, **beside)
+        refuse_all(faults)
         schema.is_draft = is_draft
         return schema
 
@@ -836,8 +861,8 @@ class Schema(Mapping[str, Kind]):
         SchemaError : the file is too large, or not a schema.
         """
         path = Path(path)
-        if not path.is_file():
-            raise InputError(f"{path} is not a file.", "Check the path of the schema.")
+        if not os.path.isfile(path):
+            raise InputError(f"{path!s:.300} is not a file.", "Check the path of the schema.")
         if path.stat().st_size > MAX_FILE:
             raise SchemaError(f"the schema file {path.name} has more than {MAX_FILE:,} bytes.", "Declare less.")
         try:
@@ -849,6 +874,23 @@ class Schema(Mapping[str, Kind]):
             raise SchemaError(
                 f"the schema file {path.name}: {error.fault}", error.remedy, command=error.command
             ) from None
+
+
+SchemaLike: TypeAlias = Schema | Mapping[str, Kind | Meaning] | str | os.PathLike[str] | None
+"""A schema as options take it: itself, a mapping, or the path of a TOML or JSON file."""
+
+
+def as_schema(given: SchemaLike) -> Schema:
+    """The schema that an option says; an empty one for None.
+
+    Raises
+    ------
+    InputError : it is the path of a file that does not exist.
+    SchemaError : it is neither a schema nor the path of one.
+    """
+    if isinstance(given, str | os.PathLike):
+        return Schema.load(Path(given))
+    return given if isinstance(given, Schema) else Schema(given)
 
 
 def _states_values(kind: Kind | Meaning) -> bool:
@@ -889,11 +931,10 @@ def moment(bound: object) -> date | time:
     >>> moment("2025-12-31"), moment("18:00")
     (datetime.date(2025, 12, 31), datetime.time(18, 0))
     """
-    if isinstance(bound, date | time):
-        return bound
+    written: Any = bound.isoformat() if isinstance(bound, date | time) else bound
     for read in (date.fromisoformat, datetime.fromisoformat, _time_with_colon):
         try:
-            return read(bound)  # type: ignore[arg-type]
+            return read(written)
         except (TypeError, ValueError):
             continue
     raise SchemaError(
@@ -986,6 +1027,13 @@ def _has_kind(entry: Any) -> bool:
 def _kind_from_dict(column: str, entry: Mapping[str, Any]) -> Kind | Meaning:
     named = entry.get("kind") if isinstance(entry, Mapping) else None
     kind = _KINDS.get(named) if isinstance(named, str) else None
+    if isinstance(named, str) and kind is None and named in _KINDS_OF_TYPES:
+        of = " or ".join(f'kind = "{name}"' for name in _KINDS_OF_TYPES[named])
+        raise SchemaError(
+            f"column {_shown(column)} in the schema has no known kind: {named} is a type.",
+            f"Write {of}; types={{...}} says how cells of text are read.",
+            command=f"Write {of}; --type says how cells of text are read.",
+        )
     if kind is None:
         raise SchemaError(
             f"column {_shown(column)} in the schema has no known kind{did_you_mean(named, _KINDS)}.",
@@ -995,9 +1043,12 @@ def _kind_from_dict(column: str, entry: Mapping[str, Any]) -> Kind | Meaning:
     known = {one.name for one in fields(kind)}
     if unknown := sorted(set(options) - known):
         raise SchemaError(
-            f"column {_shown(column)}: {kind.__name__} has no field {_shown(unknown[0])}"
-            f"{did_you_mean(unknown[0], known)}.",
-            f"It takes {', '.join(sorted(known))}.",
+            f"column {_shown(column)}: {kind.__name__} has no field "
+            f"{', '.join(f'{_shown(name)}{did_you_mean(name, known)}' for name in unknown)}.",
+            f"{kind.__name__} takes {', '.join(sorted(known))}.",
         )
-    built: Kind | Meaning = kind(**options)
+    try:
+        built: Kind | Meaning = kind(**options)
+    except SchemaError as fault:
+        raise SchemaError(f"column {_shown(column)}: {fault.fault}", fault.remedy, command=fault.command) from None
     return built

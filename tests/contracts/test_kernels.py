@@ -193,11 +193,14 @@ def test_no_mix_of_kinds_keeps_less_than_by_any_one_noise(epsilon: float) -> Non
 def test_a_registered_name_is_enough_for_a_release(tmp_path: Path) -> None:
     """`kernel="toy"` is a file beside this one: released with, exported and loaded without another edit."""
     people = pd.DataFrame({"x": np.arange(400) % 7, "y": np.random.default_rng(1).normal(size=400)})
-    released = dipriv.privatize(people, 1.0, public=people, kernel="toy", seed=1).data
-    assert released.shape == people.shape
+    release = dipriv.privatize(people, 1.0, public=people, kernel="toy", seed=1)
+    assert release.data.shape == people.shape
+    assert "    - ε rests on the proof of the author of 'Toy', which is not part of dipriv." in str(release.guarantee)
+    assert "rests on the proof" not in str(dipriv.privatize(people, 1.0, public=people).guarantee)  # control
     dipriv.DIP(1.0, public=people, kernel="toy").fit(people).export_local(tmp_path / "reference")
     local = dipriv.load_local(tmp_path / "reference", seed=2)
     assert type(local.fitted.kernel).__name__ == "ToyKernel"
+    assert "rests on the proof of the author of 'Toy'" in str(local.guarantee)
     assert local.privatize(people).shape == people.shape
 
 

@@ -39,7 +39,7 @@ from dipriv.sources.in_memory import TableSource
 from dipriv.sources.protocol import CountedTables, Rows, Scan
 from dipriv.sources.spark.files import SparkFiles
 from tests import spark_support
-from tests.support import bits
+from tests.support import TEXT_HAS_A_TYPE, bits
 
 N, BLOCK, CHANGED = 3000, 700, 2500
 _RNG = np.random.default_rng(3)
@@ -298,6 +298,7 @@ def as_arrow(data: Any) -> pa.Table:
     return data.toArrow() if hasattr(data, "toArrow") else pa.table(frames.read(data).batch())
 
 
+@TEXT_HAS_A_TYPE
 @every_source
 @pytest.mark.parametrize("asked", OPTIONS)
 def test_a_seeded_release_has_the_rows_of_the_table_in_memory(name: str, asked: str, opened: Any) -> None:

@@ -161,6 +161,75 @@ def test_no_cell_is_refused_or_changes_the_promise(reference: str, name: str) ->
         as_table(found.data).validate(full=True)
 
 
+NARROW = {"int8": 128, "uint8": 256}
+PUBLIC_CODES = pa.table({"x": pa.array(["00000", "00001"] * 30).dictionary_encode(), "y": np.arange(60) % 5})
+CODED: dict[str, Callable[[pa.Table, Path, dict[str, Any]], Any]] = {
+    "memory": lambda rows, _, options: dipriv.privatize(rows, 1.0, **options),
+    "function": lambda rows, _, options: dipriv.privatize(lambda: iter(rows.to_batches()), 1.0, **options),
+    "file": lambda rows, at, options: dipriv.privatize(str(written(rows, at)), 1.0, **options),
+    "hold-out": lambda rows, _, options: dipriv.privatize(rows, 1.0, reference="holdout", split=SPLIT, **options),
+    "stream, hold-out": lambda rows, _, options: dipriv.privatize(
+        lambda: iter(rows.to_batches()), 1.0, reference="holdout", split=SPLIT, **options
+    ),
+    "public": lambda rows, _, options: dipriv.privatize(rows, 1.0, public=PUBLIC_CODES, **options),
+    "stream, public": lambda rows, _, options: dipriv.privatize(
+        lambda: iter(rows.to_batches()), 1.0, public=PUBLIC_CODES, **options
+    ),
+}
+
+
+def written(rows: pa.Table, at: Path) -> Path:
+    """An Arrow stream, whose batches have dictionaries of their own."""
+    with pa.ipc.new_stream(at / "rows.arrow", rows.schema) as writer:
+        writer.write_table(rows)
+    return at / "rows.arrow"
+
+
+def postal_codes(index_type: str, last: int) -> pa.Table:
+    """As many postal codes as the dictionaries have room for, in several of these; but for the last cell."""
+    n_codes = NARROW[index_type]
+    parts = []
+    for number in range(4):
+        of_part = np.arange(number * n_codes // 4, (number + 1) * n_codes // 4)
+        codes = np.tile(of_part, 5)
+        codes[-1] = codes[-1] if number < 3 else last
+        kind = pa.dictionary(getattr(pa, index_type)(), pa.string())
+        cells = pa.array([f"{code:05d}" for code in codes]).dictionary_encode().cast(kind)
+        parts.append(pa.record_batch({"x": cells, "y": np.arange(len(codes)) % 5}))
+    return pa.Table.from_batches(parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [5, 4])
+@pytest.mark.parametrize("index_type", NARROW)
+@pytest.mark.parametrize("way", CODED)
+def test_no_postal_code_is_refused_or_changes_the_promise(
+    way: str, index_type: str, digits: int, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"schema": {"x": dipriv.Postal(digits=digits)}, "seed": 1}
+    found = [CODED[way](postal_codes(index_type, last), tmp_path, options) for last in (NARROW[index_type] - 1, 9999)]
+    assert found[0].guarantee == found[1].guarantee
+    assert found[0].row_counts == found[1].row_counts
+    for release in found:
+        data = as_table(release.data)
+        data.validate(full=True)
+        assert data.schema == postal_codes(index_type, 0).schema
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index_type", NARROW)
+def test_no_postal_code_is_refused_later(index_type: str, tmp_path: Path) -> None:
+    plain, other = postal_codes(index_type, 0), postal_codes(index_type, 9999)
+    texts = other.cast(pa.schema({"x": pa.string(), "y": pa.int64()})).combine_chunks()
+    dip = dipriv.DIP(1.0, schema={"x": dipriv.Postal(digits=5)}, seed=1).fit(plain)
+    assert dip.transform(other).schema == plain.schema
+    for rows in (other, texts):
+        released = pa.Table.from_batches(dip.transform_batches(rows.to_batches()))
+        assert released.schema == plain.schema
+    dip.export_local(tmp_path / "reference")
+    assert dipriv.load_local(tmp_path / "reference").privatize(other).schema == plain.schema
+
+
 class Unwilling:
     """An object that answers no question."""
 

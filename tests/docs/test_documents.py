@@ -85,8 +85,8 @@ def test_the_readmes_real_example_has_the_numbers_on_record() -> None:
     for estimate, low, high, _ in rows:
         assert f"{estimate}, 95% interval {low} to {high}." in page
     assert f"true: {', '.join(true for *_, true in rows)}" in page
-    assert "0.081 (0.020 to 0.143)" in readme
-    assert "ε = 0.1: 0.081, 95% interval 0.020 to 0.143" in page
+    assert "0.082 (0.014 to 0.149)" in readme
+    assert "ε = 0.1: 0.082, 95% interval 0.014 to 0.149" in page
 
 
 def test_the_documentation_says_whom_each_reference_protects() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -160,7 +161,7 @@ def test_the_ledger_of_version_5_tells_own_releases_from_streams_of_others(tmp_p
             "visits": (1.5, 2),
             "later": (1.0, 1),
         }
-        assert book.dataset("visits").power() is None
+        assert book.dataset("visits").power() == pytest.approx(0.05 * math.exp(1.5))  # of a row, with both releases
     privatize(read_csv("visits.csv"), 0.25, ledger=ledger, seed=None, unit="person", rows_per_unit=4)
     with pytest.raises(BudgetError, match="protect"):
         privatize(read_csv("visits.csv"), 0.25, ledger=ledger, seed=None)
@@ -212,7 +213,7 @@ def test_a_note_of_format_3_says_what_it_said() -> None:
     now = json.loads(json.dumps(found.to_dict()))
     statement, before = (said.pop("statement") for said in (now, plain))  # its sentences may be worded anew
     assert now == plain | {"format": 4, "provenance": None}
-    assert statement[0] == before[0]
+    assert before[0] in statement
     assert len(statement) == len(before)
 
 

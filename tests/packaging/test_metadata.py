@@ -101,6 +101,9 @@ def test_the_changelog_has_this_version_and_fragments_have_a_kind() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
     assert text.count(settings["start_string"]) == 1
     assert f"\n## {dipriv.__version__} (" in text.partition(settings["start_string"])[2]
+    (released,) = re.findall(rf"^## {re.escape(dipriv.__version__)} \((.+)\)$", text, re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {dipriv.__version__}\ndate-released: {released}\n" in citation
     kinds = "|".join(kind["directory"] for kind in settings["type"])
     for fragment in (ROOT / settings["directory"]).iterdir():
         assert fragment.name == "README.md" or re.fullmatch(rf"\+[\w-]+\.({kinds})\.md", fragment.name), fragment.name

@@ -182,17 +182,17 @@ def test_labels_that_are_nearly_the_same_are_shown(seen: Inspection, released: p
 
 
 def test_numbers_that_are_codes_are_suspected_and_none_is_invented(seen: Inspection, released: pd.DataFrame) -> None:
-    assert any('kind = "code"' in note for note in facts(seen, "ward").notes)
+    assert any('kind = "code"' in note for note in facts(seen, "ward").advice)
     assert {*released["ward"]} - {"", "(other)"} == {"1", "2", "3", "24", "31"}
 
 
 def test_persons_with_several_rows_are_suggested_as_units() -> None:
     panel = hospital(300).assign(person=np.arange(300) // 5)[["person", "age", "sex"]]
-    note = " ".join(facts(dipriv.inspect(panel, types={"age": "number"}), "person").notes)
+    note = facts(dipriv.inspect(panel, types={"age": "number"}), "person").unit
     assert "unit='person'" in note
     assert "5.0 rows" in note
     alone = panel.assign(person=np.random.default_rng(0).integers(0, 10**6, 300))  # control
-    assert not facts(dipriv.inspect(alone, types={"age": "number"}), "person").notes
+    assert not facts(dipriv.inspect(alone, types={"age": "number"}), "person").unit
 
 
 def test_the_inspection_agrees_with_the_release(seen: Inspection, folder: Path) -> None:

@@ -477,3 +477,89 @@ def test_a_column_whose_type_is_undecided_is_shown_with_its_question(tmp_path: P
         assert "66% of its cells are numbers (number or text?)" in str(pay.refused)
         assert list(Schema.from_toml(inspect(frame).schema_toml())) == ["sex"]
         assert inspect(frame, types={"pay": "number"}).columns[0].nulls == 40
+
+
+def visits(rows: int = 300) -> pd.DataFrame:
+    """Three rows for each patient, dates in order but for one row, ages with few gaps."""
+    rng = np.random.default_rng(4)
+    admitted = pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, 500, rows), "D")
+    discharged = admitted + pd.to_timedelta(rng.integers(0, 20, rows), "D")
+    return pd.DataFrame(
+        {
+            "patient_id": [f"P{row // 3:05}" for row in range(rows)],
+            "age": np.delete(np.arange(18, 91), [3, 7, 8])[rng.integers(0, 70, rows)],
+            "discharged": discharged.where(np.arange(rows) > 0, discharged - pd.Timedelta("40D")),
+            "admitted": admitted,
+            "born": pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 9000, rows), "D"),
+        }
+    )
+
+
+def test_a_key_of_several_rows_is_a_unit_and_nothing_else() -> None:
+    several, one = inspect(visits()[["patient_id"]]), inspect(visits()[["patient_id"]].drop_duplicates())
+    shown = " ".join(several.summary().split())
+    assert "3.0 rows for each of 100 values, at most 3: if these are persons, protect them, not rows" in shown
+    assert "leave it out" not in shown
+    assert "THIS FILE ALONE PROTECTS ROWS, NOT PERSONS" in several.schema_toml()
+    assert Schema.from_toml(several.schema_toml()).left_out == ("patient_id",)
+    assert "leave it out" in one.summary()  # control
+    assert "unit" not in one.summary()
+    assert "PROTECTS ROWS" not in one.schema_toml()
+
+
+def test_ages_are_not_called_codes() -> None:
+    codes = pd.DataFrame({"x": np.array([110, 170, 180, 190, 270, 280, 290, 370, 490, 570, 1070, 3680, 8190])})
+    assert "codes" in inspect(pd.concat([codes] * 30)).summary()  # control
+    assert "codes" not in inspect(pd.concat([visits()[["age"]]] * 10)).summary()
+
+
+def test_orders_of_dates_that_nearly_all_rows_keep_are_comments() -> None:
+    found = inspect(visits())
+    assert found.orders == ("admitted <= discharged", "born <= admitted")  # and so born <= discharged
+    draft = found.schema_toml()
+    assert '# rules = ["admitted <= discharged", "born <= admitted"]' in draft
+    assert not Schema.from_toml(draft).rules
+    assert Schema.from_toml(draft.replace("# rules =", "rules =")).rules.texts == found.orders
+    assert "admitted <= discharged" in found.summary()
+    assert inspect(visits(), schema=Schema({}, rules=found.orders)).orders == ()
+    shuffled = visits().assign(admitted=visits()["admitted"].to_numpy()[::-1])
+    assert inspect(shuffled).orders == ("born <= discharged", "born <= admitted")  # control
+    odd = visits().rename(columns={"admitted": 'day "in"', "discharged": "in"})
+    names = inspect(odd).orders
+    assert names[0] == '"day ""in""" <= "in"'
+    assert Schema({}, rules=names).rules.texts == names
+
+
+def test_nothing_is_suggested_for_declared_columns(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"name": ["Max", "Eva"] * 60, "grade": [1, 2, 3] * 40, "job": ["nurse", "priest"] * 60})
+    file = tmp_path / "schema.toml"
+    Schema({"name": dipriv.Text(), "grade": dipriv.Code()}).save(file)
+    free, declared = inspect(frame).summary(), inspect(frame, schema=file).summary()
+    for words in ('declare kind = "text"', 'declare kind = "code"', "taken as whole numbers"):
+        assert words in " ".join(free.split())  # control
+        assert words not in " ".join(declared.split())
+    for words in ('declared kind = "text"', 'declared kind = "code"', "taken as labels"):
+        assert words in declared
+    for column in inspect(frame, schema=file).columns:
+        assert "Max" not in repr(column)
+
+
+def test_cells_that_are_missing_in_numbers_and_labels_elsewhere_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    rows = [
+        f"{'k.A.' if row % 50 == 0 else '' if row % 50 == 1 else row},{'k.A.' if row % 3 else 'Bau'}"
+        for row in range(300)
+    ]
+    file.write_text("\n".join(["pay,Branche", *rows, ""]), encoding="utf-8")
+    shown = " ".join(inspect(file).summary().split())
+    assert "missing: 'k.A.' (6 cells); the same text is a label in 'Branche': --na 'k.A.'" in shown
+    assert "k.A." not in repr(inspect(file))
+    marked = inspect(file, missing=["k.A."])
+    assert marked.columns[1].nulls == 200
+    assert "missing: 'k.A." not in marked.summary()
+
+
+def test_a_draft_of_postal_codes_says_how_they_are_cut() -> None:
+    draft = inspect(pa.table({"plz": [f"{row % 90:02}123" for row in range(900)]}), types={"plz": "text"}).schema_toml()
+    assert 'kind = "postal"' in draft
+    assert "digits = 3" in draft

@@ -291,6 +291,18 @@ def test_a_column_that_is_called_an_identifier_is_warned_of_by_its_name_alone() 
     assert not any("identifier" in str(warning.message) for warning in seen)
 
 
+@pytest.mark.parametrize("name", ["Name", "Vorname", "last_name", "customerName", "patient", "E-Mail", "phone number"])
+def test_a_column_that_is_called_names_of_people_is_warned_of_by_its_name_alone(name: str) -> None:
+    frame = table()[["ward", "born"]]
+    for cells in (frame, frame * 0):  # whatever is in it
+        with pytest.warns(UtilityWarning, match=f"'{name}': by the name, names of people.* Leave it out"):
+            dipriv.privatize(cells.rename(columns={"ward": name}), EPSILON)
+    for other, schema in ((name, {name: Code()}), ("country_name", {}), ("patient_age", {})):
+        with pytest.warns(UtilityWarning) as seen:
+            dipriv.privatize(frame.rename(columns={"ward": other}), 0.01, schema=schema)  # too few rows for that
+        assert not any("of people" in str(warning.message) for warning in seen)
+
+
 def test_new_identifiers_say_nothing_but_the_place() -> None:
     one, other = table(), table()
     other["row"] = other["row"].sample(frac=1, random_state=1).to_numpy() * 3

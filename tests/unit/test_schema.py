@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 import dipriv
 from dipriv import Categorical, Continuous, Datetime, Discrete, InputError, Mixed, Schema, SchemaError
 from dipriv.schema import RESOLUTIONS, Kind, lattice
+from tests.unit.refusal import refused
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 numbers = st.lists(finite | st.integers(-(2**60), 2**60), min_size=1, max_size=5, unique=True).map(tuple)
@@ -65,12 +68,58 @@ def test_schemas_are_saved_and_loaded(tmp_path: Path, ending: str) -> None:
         (lambda: Schema({"a": "continuous"}), "expected a kind"),  # type: ignore[dict-item]
         (lambda: Schema({1: Continuous()}), "text names"),  # type: ignore[dict-item]
         (lambda: Schema.from_dict({"a": {"kind": "real"}}), "no known kind"),
+        (lambda: Schema.from_dict({"a": {"kind": "discrete", "step": 0}}), "column 'a': Discrete"),
         (lambda: Schema.from_dict({"a": {"kind": "continuous", "min": 0}}), "no field 'min'"),
     ],
 )
 def test_bad_schemas_are_refused(build: object, match: str) -> None:
     with pytest.raises(SchemaError, match=match):
         build()  # type: ignore[operator]
+
+
+def test_a_type_is_no_kind() -> None:
+    call = partial(Schema.from_toml, '[age]\nkind = "number"\n')
+    fault = refused(SchemaError, "'age'", "number is a type", "--type", call=call)
+    assert 'kind = "continuous" or kind = "discrete"' in fault.remedy
+    assert "did you mean" not in str(fault)
+
+
+def test_all_that_is_wrong_with_a_schema_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text(
+        'rules = ["a <> b"]\n[a]\nkind = "discrete"\nmin = 0\nmax = 1\n'
+        '[b]\nkind = "reel"\n[c]\nkind = "discrete"\nstep = 0\n'
+    )
+    words = ("schema.toml", "'a'", "'min'", "'max'", "'b'", "no known kind", "'c'", "step=0", "a <> b")
+    refused(SchemaError, *words, call=lambda: Schema.load(file))
+    file.write_text('rules = ["a <= b"]\n[a]\nkind = "discrete"\n[b]\nkind = "discrete"\n')  # control
+    assert len(Schema.load(file)) == 2
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+@pytest.mark.parametrize("ending", ["toml", "json"])
+def test_a_schema_may_be_the_path_of_its_file(tmp_path: Path, ending: str, as_path: Any) -> None:
+    table = pd.DataFrame({"age": [20, 30, 40, 50] * 15, "sex": ["f", "m"] * 30})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    schema = Schema({"age": Discrete(step=1, lower=0, upper=120), "sex": Categorical(levels=("f", "m"))})
+    file = as_path(tmp_path / f"schema.{ending}")
+    schema.save(file)
+    out = tmp_path / "out.csv"
+    release = dipriv.privatize(table, 1.0, schema=file)
+    written = dipriv.privatize_file(tmp_path / "table.csv", out, 1.0, schema=file)
+    fitted = dipriv.DIP(schema=file).fit(table)
+    for found in (release.schema, written.schema, fitted.schema_):
+        assert found["age"] == schema["age"]
+    assert dipriv.plan(table, 1.0, schema=file) == dipriv.plan(table, 1.0, schema=schema)
+    assert {one.name for one in dipriv.compare(table, release.data, schema=file).columns} == {"age", "sex"}
+
+
+def test_errors_name_the_file_of_a_schema(tmp_path: Path) -> None:
+    table, file = pd.DataFrame({"age": range(60)}), tmp_path / "broken.toml"
+    refused(InputError, "broken.toml", "not a file", call=lambda: dipriv.privatize(table, 1.0, schema=str(file)))
+    file.write_text('[age]\nkind = "discrete"\nstep = "one"\n')
+    refused(SchemaError, "broken.toml", "'age'", call=lambda: dipriv.privatize(table, 1.0, schema=file))
+    refused(SchemaError, "Schema.load", call=lambda: dipriv.privatize(table, 1.0, schema=[]))  # type: ignore[call-overload]
 
 
 def test_a_repr_counts_levels_and_shows_none() -> None:
@@ -130,4 +179,6 @@ def test_errors_are_values_too() -> None:
 def test_a_year_is_no_time_of_day() -> None:
     with pytest.raises(SchemaError, match="not a date or a time"):
         Datetime(lower="2025")
+    with pytest.raises(SchemaError, match="not a date or a time"):
+        Datetime(lower=pd.NaT)  # type: ignore[arg-type]
     assert Datetime(lower="20:25").lower == "20:25:00"  # control

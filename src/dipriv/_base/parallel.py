@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice, pairwise
 from threading import Lock, local
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from dipriv._base.progress import Progress, no_progress
 from dipriv.errors import InputError
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 Work: TypeAlias = Callable[[slice, int], list[ColumnValues]]
 
 CHUNK_CELLS = 1 << 19
@@ -103,6 +105,35 @@ def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads(), initializer=lambda: setattr(_here, "works", True)) as pool:
         return list(pool.map(work, items))
+
+
+def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """The work on each of many items, in order, on all cores; items are taken as they are needed, few at a time.
+
+    What a thread does is not divided again, unless there is only one item.
+    """
+    source = iter(items)
+    first = list(islice(source, 2))
+    if len(first) < 2 or threads() == 1 or getattr(_here, "works", False):
+        yield from map(work, chain(first, source))
+        return
+    with ThreadPoolExecutor(threads(), initializer=lambda: setattr(_here, "works", True)) as pool:
+        waiting: deque[Future[Result]] = deque()
+        rest, failure, end = chain(first, source), None, object()
+        while True:
+            try:
+                item = next(rest, end)
+            except Exception as error:  # after the results of earlier items
+                item, failure = end, error
+            if item is end:
+                break
+            waiting.append(pool.submit(work, cast(Item, item)))
+            if len(waiting) > threads():
+                yield waiting.popleft().result()
+        for result in waiting:
+            yield result.result()
+        if failure is not None:
+            raise failure
 
 
 def ahead(items: Iterable[Item]) -> Iterator[Item]:

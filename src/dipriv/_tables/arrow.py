@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues, Storage, cast
 from dipriv._base.jit import jit
+from dipriv._tables.repeated import room
 from dipriv.errors import InputError, SchemaError
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -209,8 +210,7 @@ def _codes(array: pa.Array, labels: pa.Array) -> NDArray[np.int32]:
 
 def room_for_labels(arrow_type: pa.DataType) -> int:
     """How many labels a column of this type may have: as many as the indices of a dictionary can number."""
-    index = arrow_type.index_type.to_pandas_dtype() if pt.is_dictionary(arrow_type) else np.int32
-    return int(np.iinfo(index).max) + 1
+    return room(arrow_type.index_type if pt.is_dictionary(arrow_type) else pa.int32())
 
 
 def labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.Array:
@@ -220,9 +220,10 @@ def labelled(codes: pa.Array, labels: pa.Array, arrow_type: pa.DataType) -> pa.A
     if not len(labels):
         return pa.nulls(len(codes), arrow_type)
     if pt.is_dictionary(arrow_type):
-        room = room_for_labels(arrow_type)
+        room, others = room_for_labels(arrow_type), place_of_others(labels)
         if len(labels) > room:  # one too many: all labels that the type has room for, and the one for others
-            codes, labels = pc.if_else(pc.less(codes, room), codes, place_of_others(labels)), labels[:room]
+            codes = pc.if_else(pc.less(codes, room), codes, pa.scalar(None if others < 0 else others, codes.type))
+            labels = labels[:room]
         typed = labels.cast(arrow_type.value_type)
         indices = codes.cast(arrow_type.index_type)
         return pa.DictionaryArray.from_arrays(indices, typed, ordered=arrow_type.ordered)

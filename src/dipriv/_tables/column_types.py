@@ -34,6 +34,7 @@ MAX_FINER = 100
 """Whole numbers may have one decimal number in this many cells, dates a time of day, and times fractions of seconds."""
 ENOUGH_CELLS = 10
 """A column with fewer cells than this, and in fewer than half of the rows, is nearly empty."""
+NEARLY_EMPTY = "it is nearly empty"
 
 _DAY, _SECOND = 86_400_000_000, 1_000_000
 _FAMILIES: dict[str, tuple[CellClass, ...]] = {
@@ -268,11 +269,20 @@ def _question_error(questions: Sequence[Question]) -> SchemaError:
     in_python = [f"types={firsts!r}"] if firsts else []
     if of_file:
         in_python.append(f"dialect=Dialect({', '.join(f'{name}={of!r}' for name, of in of_file.items())})")
-    remedy = "Say what each is, such as {}, or declare its kind in the schema; or leave it out with {}, or pass it {}."
+    empty = [question.column for question in questions if question.looks == NEARLY_EMPTY]
+    remedy = (
+        "Say what each is, such as {1}, or declare its kind in the schema; or leave it out with {0}, or pass it {2}."
+    )
+    if empty:
+        remedy = (
+            "Leave out what is nearly empty: {0}. Or say what each is, such as {1}, or declare its kind in the schema, "
+            "or pass it {2}."
+        )
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in empty)
     return SchemaError(
         f"{'; '.join(map(str, questions))}.",
-        remedy.format(", ".join(in_python), "drop=[...]", "through with keep=[...]"),
-        command=remedy.format(" ".join(options), "--drop", "through with --keep"),
+        remedy.format(f"drop={empty!r}" if empty else "drop=[...]", ", ".join(in_python), "through with keep=[...]"),
+        command=remedy.format(drop or "--drop", " ".join(options), "through with --keep"),
     )
 
 
@@ -337,7 +347,7 @@ def settle(name: str, counts: Counts, given: Given | None = None) -> pa.DataType
             return Question(name, looks, (*_answers(counts, nearest), "text"))
     most = max(_FAMILIES, key=lambda family: _size(counts, family))
     if nearly_empty:
-        return Question(name, "it is nearly empty", (*_answers(counts, most), "text"))
+        return Question(name, NEARLY_EMPTY, (*_answers(counts, most), "text"))
     found = [family for family in _FAMILIES if shares[family] is not False]
     if not found:
         if 2 * int(counts[CellClass.OTHER_DATE]) > cells:
@@ -517,7 +527,7 @@ def _among(classes: NDArray[np.uint8], family: str) -> NDArray[np.bool_]:
 
 def _looks(counts: Counts, family: str, cells: int, nearly_empty: bool) -> str:
     if nearly_empty:
-        return "it is nearly empty"
+        return NEARLY_EMPTY
     return f"{_percent(_size(counts, family), cells)} of its cells are {_PLURAL[family]}"
 
 

@@ -217,12 +217,13 @@ def _labels_of(column: Column, declared: Kind | None, reference: Table) -> pa.Ar
     return labels
 
 
-def check_room(column: Column, labels: pa.Array) -> None:
+def check_room(column: Column, labels: pa.Array, with_others: str = "") -> None:
     """Refuse a dictionary whose indices are too narrow for labels that are public, before ε is spent."""
-    if pt.is_dictionary(column.arrow_type) and len(labels) > room_for_labels(column.arrow_type):
+    count, room = len(labels) - labels.null_count, room_for_labels(column.arrow_type)
+    if count > room:
         raise SchemaError(
-            f"column {column.name!r} has {len(labels)} labels, and its type {column.arrow_type} has room for "
-            f"{room_for_labels(column.arrow_type)}.",
+            f"column {column.name!r} has {count} labels{with_others}, and its type {column.arrow_type} has room for "
+            f"{room}.",
             "Cast it to a dictionary with int32 indices, or to text.",
         )
 

@@ -24,8 +24,18 @@ from dipriv._base.invariants import require
 from dipriv._base.near_names import unknown_columns
 from dipriv._base.registry import serializable
 from dipriv._tables.any_values import array_from_any, array_of_any, valid_text
-from dipriv._tables.arrow import cells_from_arrow, cells_to_arrow, decoded, labelled, storage_of, times_of, value_range
+from dipriv._tables.arrow import (
+    cells_from_arrow,
+    cells_to_arrow,
+    decoded,
+    is_text,
+    labelled,
+    storage_of,
+    times_of,
+    value_range,
+)
 from dipriv._tables.python_objects import as_text, is_absent, texts_of
+from dipriv._tables.repeated import coded, compact
 from dipriv.errors import InputError, SchemaError
 
 Backend: TypeAlias = Literal["pandas", "polars", "pyarrow", "numpy"]
@@ -95,6 +105,11 @@ class Table:
     _labelled: dict[str, tuple[pa.Array, ColumnValues]] = field(repr=False, default_factory=dict)
     """Of columns of labels: the list of labels that was asked for last, and the cells as positions in it."""
     _cells: dict[str, ColumnValues] = field(repr=False, default_factory=dict)
+    _coded: dict[str, pa.Array] = field(repr=False, default_factory=dict)
+    """Columns of text as `coded` gives them."""
+    _declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """Columns that an Arrow table stores as other dictionaries, and the type that they have to all others: text
+    (`stored`), or a dictionary whose indices may be too narrow for the labels of private rows (`with_prefixes`)."""
     _computed: frozenset[str] = frozenset()
     """Columns that are not the native table's, or stand in place of those."""
     _numbers_as_labels: Mapping[str, bool] = field(default_factory=dict)
@@ -102,6 +117,8 @@ class Table:
 
     def column(self, name: str) -> Column:
         """The public facts of a column; refuses types that dipriv does not take."""
+        if self._is_stored(name):
+            return Column(name, storage_of(name, self._declared[name]), self._declared[name], self._nullable(name))
         array, labels, label_values = self._raw(name)
         storage = storage_of(name, array.type)
         return Column(name, storage, self._declared_type(name), self._nullable(name), labels, label_values)
@@ -110,6 +127,32 @@ class Table:
         """A column's selected rows as one Arrow array."""
         array = self._raw(name)[0]
         return array if self.selected is None else _filter_array(array, self.selected)
+
+    def coded(self, name: str) -> pa.Array:
+        """The same, where text that repeats few texts is a dictionary: each of them is looked at once."""
+        array = self._all_coded(name)
+        return array if self.selected is None else _filter_array(array, self.selected)
+
+    def _all_coded(self, name: str) -> pa.Array:
+        if name not in self._coded:
+            stored = self._is_stored(name)
+            self._coded[name] = _one_chunk(self._stored_column(name)) if stored else coded(self._raw(name)[0])
+        return self._coded[name]
+
+    def _is_stored(self, name: str) -> bool:
+        """Whether this is a column that an Arrow table stores in another type than the declared one."""
+        return name in self._declared and name not in self._computed
+
+    def stored(self, names: Iterable[str]) -> Table:
+        """The same rows of an Arrow table, which stores these columns as dictionaries if they repeat few texts."""
+        native, texts = self.native, dict(self._declared)
+        for name in names:
+            array, place = self._all_coded(name), self.names.index(name)
+            if pa.types.is_dictionary(array.type) and (name in texts or is_text(self._stored_column(name).type)):
+                texts.setdefault(name, self._stored_column(name).type)
+                small = compact(array)
+                native = native.set_column(place, native.schema.field(place).with_type(small.type), small)
+        return replace(self, native=native, _declared=texts, _arrays={}, _coded={}, _labelled={})
 
     def cells(self, name: str, labels: pa.Array | None = None) -> ColumnValues:
         """A column's selected rows as numbers; labels as their position in `labels`, -1 for others."""
@@ -125,7 +168,7 @@ class Table:
         """The same for all rows of the native table, selected or not."""
         if labels is not None:
             if name not in self._labelled or self._labelled[name][0] is not labels:
-                self._labelled[name] = labels, cells_from_arrow(self._raw(name)[0], labels)
+                self._labelled[name] = labels, cells_from_arrow(self._all_coded(name), labels)
             return self._labelled[name][1]
         if name not in self._numbers:
             self._numbers[name] = self._read_numbers(name)
@@ -156,7 +199,7 @@ class Table:
             native = native.with_columns(pl.Series(name, pl.from_arrow(array)) for name, array in arrays.items())
         kept = {name: raw for name, raw in self._arrays.items() if name not in arrays}
         found = kept | {name: (array, None, None) for name, array in arrays.items()}
-        return replace(self, native=native, _arrays=found, _numbers={}, _labelled={}, _cells={})
+        return replace(self, native=native, _arrays=found, _numbers={}, _labelled={}, _cells={}, _coded={})
 
     def with_wide_indices(self) -> Table:
         """The same table where dictionaries of Arrow have room for labels of other tables (see `with_index_types`)."""
@@ -256,8 +299,7 @@ class Table:
                     dtype = np.result_type(dtype, np.int64)
             return np.stack(list(parts.values()), axis=1).astype(dtype, copy=False)
         fields = [
-            pa.field(name, pa.int64()) if name in keys else self.native.schema.field(name).remove_metadata()
-            for name in columns
+            pa.field(name, pa.int64()) if name in keys else self._field(name).remove_metadata() for name in columns
         ]
         fields = [of.with_nullable(True) if of.name in self._numbers_as_labels else of for of in fields]
         return pa.Table.from_arrays(list(parts.values()), schema=pa.schema(fields))
@@ -288,10 +330,11 @@ class Table:
 
     def selected_rows(self) -> pa.Table:
         """The selected rows of an Arrow table, unchanged."""
-        if self.selected is None:
-            return self.native
-        columns = [_filter(column, "pyarrow", self.selected) for column in self.native.columns]
-        return pa.Table.from_arrays(columns, schema=self.native.schema)
+        columns = [self._native_column(name) for name in self.names]
+        if self.selected is not None:
+            columns = [_filter(column, "pyarrow", self.selected) for column in columns]
+        fields = [self._field(name).with_type(of.type) for name, of in zip(self.names, columns, strict=True)]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def with_numbers(self, columns: Mapping[str, NDArray[np.float64]]) -> Any:
         """A native table of these float64 columns, all of this table's, with its names and its index."""
@@ -337,7 +380,10 @@ class Table:
         else:
             for name, array in arrays.items():
                 native = native.set_column(self.names.index(name), pa.field(name, array.type), array)
-        return replace(self, native=native, _arrays=known, _numbers={}, _labelled={}, _cells={})
+        declared = {name: of for name, of in self._declared.items() if name not in arrays}
+        return replace(
+            self, native=native, _arrays=known, _numbers={}, _labelled={}, _cells={}, _coded={}, _declared=declared
+        )
 
     def with_computed(self, arrays: Mapping[str, pa.Array]) -> Table:
         """The same rows with further columns, or others in place of its own, which are not those of the native table.
@@ -357,6 +403,7 @@ class Table:
             _numbers=numbers,
             _labelled={},
             _cells=cells,
+            _coded={},
             _computed=self._computed | frozenset(arrays),
         )
 
@@ -377,19 +424,28 @@ class Table:
         if not prefixes:
             return self
         native, kept = self.native, {name: raw for name, raw in self._arrays.items() if name not in prefixes}
+        declared = {name: of for name, of in self._declared.items() if name not in prefixes}
         native = native.copy(deep=False) if self.backend == "pandas" else native
         for name, length in prefixes.items():
             array = self._raw(name)[0]
+            if self.backend == "pandas" and _is_arrow_dictionary(self._native_column(name).dtype):
+                kept[name] = _cut_texts(array, length).dictionary_encode(), None, None
+                continue
             column = _cut(self._native_column(name), array, length, self.backend)
             if self.backend == "pandas":
                 native.isetitem(self.names.index(name), column)
                 if column.dtype == object:  # the type could not be read back from nulls
-                    kept[name] = pc.utf8_slice_codeunits(array, 0, length), None, None
+                    kept[name] = _cut_texts(array, length), None, None
             elif self.backend == "polars":
                 native = native.with_columns(column)
             else:
-                native = native.set_column(self.names.index(name), native.schema.field(name), column)
-        return replace(self, native=native, _arrays=kept, _numbers={}, _labelled={}, _cells={})
+                as_declared = self._field(name)
+                native = native.set_column(self.names.index(name), as_declared.with_type(column.type), column)
+                if column.type != as_declared.type:
+                    declared[name] = as_declared.type
+        return replace(
+            self, native=native, _arrays=kept, _numbers={}, _labelled={}, _cells={}, _coded={}, _declared=declared
+        )
 
     def _raw(self, name: str) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
         """A column's array, the labels that its type puts in order, and the objects that its labels stand for."""
@@ -415,6 +471,8 @@ class Table:
 
     def _declared_type(self, name: str) -> pa.DataType:
         """The Arrow type of a column; as one array, a dictionary of several parts has wider indices."""
+        if self._is_stored(name):
+            return self._declared[name]
         found = self._raw(name)[0].type
         if name in self._computed or not pa.types.is_dictionary(found):
             return found
@@ -429,7 +487,19 @@ class Table:
             return self.native.iloc[:, position]
         if self.backend == "numpy":
             return self.native[:, position]
-        return self.native.get_column(name) if self.backend == "polars" else self.native.column(position)
+        if self.backend == "polars":
+            return self.native.get_column(name)
+        column, declared = self._stored_column(name), self._declared.get(name)
+        return column if declared is None or pa.types.is_dictionary(declared) else column.cast(declared)
+
+    def _stored_column(self, name: str) -> pa.ChunkedArray:
+        """A column of an Arrow table, as that has it."""
+        return self.native.column(self.names.index(name))
+
+    def _field(self, name: str) -> pa.Field:
+        """The field of a column of an Arrow table, with the type that it has to others."""
+        found = self.native.schema.field(self.names.index(name))
+        return found.with_type(self._declared.get(name, found.type))
 
     def _nan_is_null(self, name: str) -> bool:
         """Among plain floats of pandas and numpy NaN is how a null is written."""
@@ -491,6 +561,8 @@ class Table:
         return True if self.backend == "polars" else bool(self.native.schema.field(name).nullable)
 
     def _build(self, name: str, cells: ColumnValues, labels: pa.Array | None) -> Any:
+        if self._is_stored(name):
+            return cells_to_arrow(cells, labels, self._declared[name])
         native = self._native_column(name)
         if name in self._numbers_as_labels:
             array = decoded(cells_to_arrow(cells, labels, self._raw(name)[0].type))
@@ -526,13 +598,15 @@ def _like_numbers(array: pa.Array, native: Any, backend: Backend, *, nullable: b
 
 
 def _cut(column: Any, array: pa.Array, length: int, backend: Backend) -> Any:
-    """The leading characters of each text of a native column, whose Arrow array this is."""
+    """The leading characters of each text of a native column, whose Arrow array this is.
+
+    Dictionaries of Arrow have 32-bit indices: how many labels are left of all parts of a column is a fact about rows.
+    """
     if backend == "pyarrow":
-        texts = pc.utf8_slice_codeunits(decoded(array), 0, length)
+        texts = _cut_texts(array, length)
         if pa.types.is_dictionary(column.type):
             found = texts.cast(column.type.value_type).dictionary_encode()
-            indices = found.indices.cast(column.type.index_type)
-            return pa.DictionaryArray.from_arrays(indices, found.dictionary, ordered=column.type.ordered)
+            return pa.DictionaryArray.from_arrays(found.indices, found.dictionary, ordered=column.type.ordered)
         return texts.cast(column.type)
     if backend == "polars":
         import polars as pl
@@ -541,9 +615,25 @@ def _cut(column: Any, array: pa.Array, length: int, backend: Backend) -> Any:
         return texts if column.dtype == pl.String else texts.cast(pl.Categorical)
     import pandas as pd
 
-    cells = pc.utf8_slice_codeunits(decoded(array), 0, length).to_pylist()
+    cells = _cut_texts(array, length).to_pylist()
     texts = pd.Series(np.array([*cells, None], dtype=object)[:-1], index=column.index, dtype=object)
     return texts.astype(column.dtype if column.dtype != "category" else "category")
+
+
+def _cut_texts(array: pa.Array, length: int) -> pa.Array:
+    return pc.utf8_slice_codeunits(decoded(array), 0, length)
+
+
+def _is_arrow_dictionary(dtype: Any) -> bool:
+    """Whether a dtype of pandas is a dictionary of Arrow."""
+    arrow_type = getattr(dtype, "pyarrow_dtype", None)
+    return arrow_type is not None and pa.types.is_dictionary(arrow_type)
+
+
+def read_stored(table: pa.Table, schema: pa.Schema) -> Table:
+    """An Arrow table that may store columns of text as dictionaries; the schema has their types."""
+    types = {of.name: schema.field(of.name).type for of in table.schema if pa.types.is_dictionary(of.type)}
+    return replace(read(table), _declared={name: of for name, of in types.items() if not pa.types.is_dictionary(of)})
 
 
 def read(frame: Any) -> Table:
@@ -605,7 +695,7 @@ def _recognize(frame: Any) -> Table:
 def _read_pandas(name: str, series: Any) -> tuple[pa.Array, pa.Array | None, tuple[Any, ...] | None]:
     if series.dtype == "category":
         categories = series.dtype.categories
-        array = categories_to_arrow(series, _labels(categories))
+        array = categories_to_arrow(series, _labels(category_values(series.dtype)))
         ordered = array.dictionary if array.type.ordered else None
         return array, ordered, tuple(categories) if _is_written_out(categories) else None
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "f":
@@ -655,10 +745,18 @@ def _labels(categories: Any) -> pa.Array:
 
 
 def category_values(dtype: Any) -> Any:
-    """The categories of a pandas dtype as a column of their type; pandas itself would guess one for objects."""
+    """The categories of a pandas dtype as a column of their type; pandas itself would guess one for objects.
+
+    Zeros have no sign: pandas takes 0.0 and -0.0 for one category, and which of them it lists is a fact about a row.
+    """
     import pandas as pd
 
-    return pd.Series(dtype.categories, dtype=dtype.categories.dtype)
+    found, of = dtype.categories, dtype.categories.dtype
+    if isinstance(of, pd.IntervalDtype) and found.left.dtype.kind == "f":
+        found = pd.IntervalIndex.from_arrays(found.left + 0.0, found.right + 0.0, found.closed)
+    elif pd.api.types.is_float_dtype(of) and not isinstance(of, pd.ArrowDtype):
+        found = found + 0.0
+    return pd.Series(found, dtype=of)
 
 
 def _is_written_out(categories: Any) -> bool:
@@ -695,9 +793,18 @@ def _one_chunk(array: Any) -> pa.Array:
 
 
 def _widened(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of dictionaries, with 32-bit indices; labels that are null, which Arrow cannot unify, are null cells."""
-    wide = pa.dictionary(pa.int32(), column.type.value_type, column.type.ordered)
-    return pa.chunked_array([_with_labels(part, _is_label(part), pa.int32()) for part in column.chunks], wide)
+    """A column of dictionaries, with 32-bit indices."""
+    return pa.chunked_array(map(widened, column.chunks), wide_type(column.type))
+
+
+def wide_type(arrow_type: pa.DataType) -> pa.DataType:
+    """The type of a dictionary, with 32-bit indices."""
+    return pa.dictionary(pa.int32(), arrow_type.value_type, arrow_type.ordered)
+
+
+def widened(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same cells with 32-bit indices; labels that are null, which Arrow cannot unify, are null cells."""
+    return _with_labels(array, _is_label(array), pa.int32())
 
 
 def _pandas_series(array: pa.Array, old: Any) -> Any:
@@ -723,7 +830,11 @@ def _build_pandas(cells: ColumnValues, labels: pa.Array | None, series: Any, arr
         none = labels[:1].null_count  # a first label that is null stands for labels that are not listed
         codes = cells.values - none if len(labels) else np.full(len(cells), -1)
         codes = codes if cells.missing is None else np.where(cells.missing == PRESENT, codes, -1)
-        return pd.Categorical.from_codes(codes, _categories(labels[none:], dtype), ordered=dtype.ordered)
+        listed = _categories(labels[none:], dtype)
+        if not listed.is_unique:  # labels of another library, which are one category here: 0.0 and -0.0
+            places, listed = pd.factorize(listed)
+            codes = np.append(places, -1)[codes]
+        return pd.Categorical.from_codes(codes, listed, ordered=dtype.ordered)
     array = cells_to_arrow(cells, labels, arrow_type)
     if isinstance(dtype, np.dtype):
         if dtype.kind in "iufbmM":

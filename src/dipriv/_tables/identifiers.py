@@ -34,6 +34,45 @@ MIN_DIGITS = 12
 Warned: TypeAlias = Literal["identifier", "free text", "near-unique key"]
 _ID_WORDS = frozenset({"id", "uuid", "guid", "key"})
 _NUMBER_WORDS = frozenset({"nr", "number"})
+NAMES = frozenset(
+    {
+        "name",
+        "names",
+        "surname",
+        "forename",
+        "lastname",
+        "firstname",
+        "fullname",
+        "vorname",
+        "nachname",
+        "familienname",
+        "nom",
+        "prenom",
+    }
+)
+_CONTACTS = frozenset(
+    {
+        "email",
+        "emails",
+        "mail",
+        "phone",
+        "telephone",
+        "tel",
+        "telefon",
+        "telefonnummer",
+        "mobile",
+        "address",
+        "addresses",
+        "adresse",
+        "anschrift",
+    }
+)
+PERSONS = frozenset(
+    {"person", "patient", "subject", "household", "client", "customer", "member", "user", "participant", "respondent"}
+)
+_OF_PEOPLE = NAMES | _CONTACTS | {"patient", "customer", "client"}
+_BESIDE_NAMES = PERSONS | {"first", "last", "middle", "full", "given", "family", "maiden", "e", "no", "number", "nr"}
+"""Words that leave a column what it is: first_name is a name of people, country_name is not."""
 _BETWEEN_WORDS = re.compile(r"[\W\d_]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HEX = r"^([0-9a-fA-F]{8,}|\{?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?)$"
 
@@ -193,6 +232,17 @@ def name_words(name: str) -> set[str]:
 def is_named_identifier(name: str) -> bool:
     """Whether a column's name alone, which is public, says that it identifies rows or people."""
     return bool(name_words(name) & _ID_WORDS)
+
+
+def is_named_person(name: str) -> bool:
+    """Whether a column's name alone, which is public, says that it holds names of people, or how to reach them.
+
+    >>> names = "Name", "last_name", "E-Mail", "patient", "patient_age", "country_name"
+    >>> [name for name in names if is_named_person(name)]
+    ['Name', 'last_name', 'E-Mail', 'patient']
+    """
+    words = name_words(name) - {""}
+    return bool(words & _OF_PEOPLE) and words <= _OF_PEOPLE | _BESIDE_NAMES
 
 
 def _is_hex(texts: pa.Array) -> bool:

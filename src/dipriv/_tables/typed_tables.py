@@ -18,6 +18,7 @@ from dipriv._tables.any_values import array_of_any, read_texts
 from dipriv._tables.arrow import is_text, shown_type
 from dipriv._tables.cell_classes import classify
 from dipriv._tables.column_types import (
+    NEARLY_EMPTY,
     NO_CELLS,
     Counts,
     Given,
@@ -33,6 +34,7 @@ from dipriv._tables.column_types import (
 )
 from dipriv._tables.frames import Column, Table, categories_to_arrow, category_values, objects_error, of_objects
 from dipriv._tables.python_objects import ObjectClass, as_text, class_of, is_absent
+from dipriv._tables.repeated import distinct
 from dipriv.schema import ColumnType
 
 Reader: TypeAlias = Callable[[Any], pa.Array]
@@ -62,10 +64,9 @@ def settle_table(table: Table, names: Sequence[str], rules: TypeRules) -> tuple[
         elif not is_text(table.arrow_type(name)):
             check_given(rules, {name: shown_type(table.arrow_type(name))})
         elif rules.judges(name):
-            texts = table.whole_array(name)
-            counts = count_classes(classify(texts, rules.all_marks))
-            of = settle_text(name, counts, given)
-            found[name] = parse(texts, of, rules.marks) if isinstance(of, pa.DataType) else of
+            texts, times = distinct(table.coded(name))
+            of = settle_text(name, count_classes(classify(texts, rules.all_marks), times), given)
+            found[name] = parse(table.whole_array(name), of, rules.marks) if isinstance(of, pa.DataType) else of
     questions = tuple(of for of in found.values() if isinstance(of, Question))
     arrays = {name: of for name, of in found.items() if of is not None and not isinstance(of, Question)}
     return table.with_arrays(arrays), questions
@@ -167,7 +168,7 @@ def _each(series: Any, read: Reader) -> pa.Array:
 def _question(name: str, classes: Counter[ObjectClass], cells: int, nearly_empty: bool) -> Question:
     found: list[tuple[ObjectClass, int]] = classes.most_common(1) or [("text", 0)]
     most = found[0][0]
-    looks = "it is nearly empty" if nearly_empty else f"{100 * classes[most] // cells}% of its cells are {_SAID[most]}"
+    looks = NEARLY_EMPTY if nearly_empty else f"{100 * classes[most] // cells}% of its cells are {_SAID[most]}"
     first: ColumnType = "number" if most == "text" or most == "other" else most  # noqa: PLR1714 - for type checkers
     return Question(name, looks, (first, "text"))
 

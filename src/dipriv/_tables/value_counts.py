@@ -45,7 +45,7 @@ def count_values(table: Table, names: Sequence[str]) -> dict[str, ValueCounts]:
 def _of_column(table: Table, name: str) -> ValueCounts:
     if table.column(name).storage.family != "label":
         return _of_array(pa.array(table.cells(name).present + 0))  # -0.0 becomes 0.0
-    array = table.array(name)
+    array = table.coded(name)
     if not pa.types.is_dictionary(array.type):
         return _of_array(decoded(array).drop_null())
     codes = _of_array(array.indices.drop_null())  # labels are looked up once each, not once a row

@@ -258,7 +258,7 @@ def _typed(frame: Any, epsilon: float, options: dict[str, Any]) -> tuple[Table, 
     facts = [typed.column(name) for name in names]  # refuses objects, which have no Arrow type, as a release does
     columns, kinds = settled_columns(facts, typed.backend, declared)
     texts = {of.name: "text" for of in columns if of.name in (asked.types or {}) and is_text(of.arrow_type)}
-    settled = options | {"types": texts or None}
+    settled = options | {"types": texts or None, "schema": asked.schema}
     if asked.left_out or asked.anew or declared.meanings:  # canaries are cells as they are learned
         gone = () if asked.columns is not None else (*asked.drop, *asked.left_out, *asked.anew)
         settled |= {"schema": Schema(dict(kinds), **asked.rules(names, table.names).to_dict()), "drop": gone}

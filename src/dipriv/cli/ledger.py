@@ -66,9 +66,10 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete.datasets, help="Name of a data set.")],
     ledger: Where = None,
 ) -> None:
-    """Every release of a data set, and the power of an attacker's best test after all of them (Lemma 1)."""
+    """Every release of a data set, and the power of an attacker's best test after all of them."""
     from dipriv.guarantee.wording import percent, privacy_loss, true_value, unit_name
     from dipriv.ledger import Ledger
+    from dipriv.ledger.values import counted_for
 
     with Ledger.open(ledger or context.obj) as opened_ledger:
         dataset = opened_ledger.dataset(name)
@@ -90,11 +91,15 @@ def show(
         if (power := dataset.power()) is None:
             say(str(dataset.unbounded))
             return
-        tested = true_value(records[0].guarantee.unit if records else None)
+        units = [record.guarantee.unit for record in records]
+        unit = counted_for(units)
+        number = "1 release" if dataset.releases == 1 else f"{dataset.releases} releases"
         say(
-            f"After {dataset.releases} release(s) the best test of {tested} at level 5% has power at most "
-            f"{percent(power)} (Lemma 1, {privacy_loss(dataset.spent, dataset.delta_spent)})."
+            f"After {number} the best test of {true_value(unit)} at level 5% (5% false alarms) has power at most "
+            f"{percent(power)} ({privacy_loss(dataset.spent, dataset.delta_spent)})."
         )
+        if unit is not None and any(each.kind is not unit.kind for each in units):
+            say("Some releases protect a row, some a person with all of their rows: together they protect a row.")
 
 
 @app.command(cls=Command)

@@ -52,7 +52,7 @@ def inspect(
     given = opt.given_dialect(sep, decimal, encoding, missing, dates, skip, sheet)
     given = given.over(None if stated is None else stated.dialect)
     file, types = File.at(table, format_, given), opt.given_types(type_)
-    found = inspect_file(file, types, given)
+    found = inspect_file(file, types, given, stated)
     say(found.summary())
     if stated is not None:
         _check_schema(file, stated, types, given)
@@ -66,10 +66,17 @@ def _check_schema(file: File, schema: Schema, types: dict[str, Any], given: Dial
     from dipriv.sources.stream import open_file
 
     broken = check_schema(open_file(file), schema, types=types, dialect=given)
-    say(f"\nThe schema fits the table: {len(schema)} kinds, {len(broken)} rules.")
+    gone = f", {len(schema.left_out)} of them left out" if schema.left_out else ""
+    declared = _number(len(schema) + len(schema.left_out), "column")
+    say(f"\nThe schema fits the table: {declared} declared{gone}, {_number(len(broken), 'rule')}.")
     for text, count in broken.items():
-        said = "holds in all rows" if not count else f"{count:,} rows break it (private: do not publish this number)"
+        breaks = f"{count:,} rows break" if count > 1 else "1 row breaks"
+        said = "holds in all rows" if not count else f"{breaks} it (private: do not publish this number)"
         say(f"  {plain(text)}: {said}")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def compare(
@@ -116,13 +123,26 @@ def compare(
         if sidecar is None
         else {"guarantee": sidecar.guarantee, "fidelity": sidecar.fidelity, "verdict": _verdict(sidecar.verdict)}
     )
-    comparison = summarize(*tables, schema=declared, target=target, **stated)
+    weights = None if sidecar is None else _weights(sidecar.schema)
+    comparison = summarize(*tables, schema=declared or weights, target=target, **stated)
     comparison.write(output)
     if comparison.verdict is not None:
         say(f"As the release says of itself, without the private table:\n{comparison.verdict}\n")
         say("As the private table shows:")
     say(f"{comparison}\n")
     say(f"Report: {output} (contains statistics of the private data; do not publish).")
+
+
+def _weights(plain: Any) -> Schema | None:
+    """Of the schema of a sidecar the weights, which were rescaled; None if dipriv could not have written it."""
+    from dipriv.errors import DiprivError
+    from dipriv.schema import Schema, Weight
+
+    try:
+        found = {} if plain is None else Schema.from_dict(plain)
+    except DiprivError:
+        return None
+    return Schema({name: kind for name, kind in found.items() if isinstance(kind, Weight)})
 
 
 def _verdict(plain: Any) -> Verdict | None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dipriv.cli import complete
-from dipriv.errors import InputError
 
 if TYPE_CHECKING:
     from dipriv import dialect, schema
@@ -237,8 +236,4 @@ def load_schema(path: Path | None) -> schema.Schema | None:
     """The schema in a file, if one is given."""
     from dipriv.schema import Schema
 
-    if path is None:
-        return None
-    if not path.is_file():
-        raise InputError(f"{path} is not a file.", "Check the path of the schema.")
-    return Schema.load(path)
+    return None if path is None else Schema.load(path)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dipriv._base.unforeseen import MAY_BE_SPENT, NOTHING_IS_SPENT, if_unforeseen
+from dipriv._base.endings import MAY_BE_SPENT, NOTHING_IS_SPENT, if_it_ends
 from dipriv.cli import complete
 from dipriv.cli import options as opt
 from dipriv.cli.terminal import Checks, Progress, refuse_existing, refuse_same_file, say, warn, warnings_as_lines
@@ -32,7 +32,7 @@ class Engine(StrEnum):
     spark = "spark"
 
 
-@if_unforeseen(NOTHING_IS_SPENT)
+@if_it_ends(NOTHING_IS_SPENT)
 def privatize(
     context: typer.Context,
     table: Annotated[
@@ -201,7 +201,7 @@ def privatize(
     asked = command_line(context)
     for concern in options.concerns():
         warn(f"Warning: {concern}")
-    with if_unforeseen(MAY_BE_SPENT):
+    with if_it_ends(MAY_BE_SPENT):
         with warnings_as_lines(), Progress("reading", unit="rows", quiet=quiet) as bar:
             release = release_file(rows, sink, options, sample=report is not None, progress=bar.update, command=asked)
         with _complete(release, output):
@@ -306,14 +306,13 @@ def _tell(
 def _write_report(release: Release[Any], options: ReleaseOptions, report: Path) -> None:
     """A comparison of matching rows."""
     from dipriv.report import compare
-    from dipriv.schema import Schema
 
-    written, schema = release.written, options.schema
+    written = release.written
     if written is None or written.sample is None:
         return
     compared = compare(
         *written.sample,
-        schema=schema if isinstance(schema, Schema) else None,
+        schema=options.schema,
         guarantee=release.guarantee,
         fidelity=release.fidelity,
         verdict=release.verdict,
@@ -370,7 +369,9 @@ def _print_summary(
     if anew:
         echo(f"New identifiers, 1, 2, 3 ... in the order of the rows: {', '.join(anew)}.")
     if rows.dropped:
-        echo(f"Contribution bounding dropped {rows.dropped:,} rows.")
+        most, gone = release.guarantee.unit.max_rows, rows.dropped
+        are = "row is" if gone == 1 else "rows are"
+        echo(f"{gone:,} {are} left out: at most {most} {'row' if most == 1 else 'rows'} of a person are released.")
     echo(f"\n{release.guarantee}\n")
     if release.verdict is not None:
         echo(f"{release.verdict}\n")

@@ -184,6 +184,8 @@ def errors_exit_with(code: int) -> Iterator[None]:
             traceback.print_exc()
             _end(code)
         if isinstance(error, RefusalsError):
+            for note in getattr(error, "__notes__", ()):
+                error.errors[-1].add_note(note)
             fail(*error.errors, code=code)
         if isinstance(error, DiprivError):
             fail(error, code=code)

@@ -122,6 +122,11 @@ class Calendar:
         distances: NDArray[np.float64] = np.maximum(away - NEAR_YEARS, 0) / FAR_YEARS
         return distances
 
+    @property
+    def usual_tick(self) -> int:
+        """A tick that surprises nobody: midnight, of a day around now where there are dates."""
+        return self._midnight(date(USUAL_YEAR, 1, 1)) if self.has_dates else 0
+
     def tick(self, moment: date | clock) -> int:
         """The tick of a date's midnight, of a time or of a time of day, rounded down."""
         if isinstance(moment, clock):
@@ -208,7 +213,7 @@ def bounds_in_ticks(
 
     Raises
     ------
-    SchemaError : the column has durations, or bounds of another kind than its own.
+    SchemaError : the column has durations, bounds of another kind than its own, or no value between them.
     """
     bounds = [None if bound is None else moment(bound) for bound in (declared.lower, declared.upper)]
     given = [bound for bound in bounds if bound is not None]
@@ -224,7 +229,22 @@ def bounds_in_ticks(
     last = bounds[1]
     if isinstance(last, date) and not isinstance(last, datetime):
         upper = None if last == date.max else calendar.tick(_next(last)) - 1  # no type has a later date
+    if declared.resolution is not None and not has_multiple(lower, upper, ticks_in(declared.resolution, tick_ns)):
+        raise SchemaError(
+            f"column {name!r} has the resolution {declared.resolution!r}, and no value of it lies between "
+            f"lower={declared.lower!r} and upper={declared.upper!r}.",
+            "Widen the bounds, or declare a finer resolution.",
+        )
     return lower, upper
+
+
+def has_multiple(lower: float | None, upper: float | None, step: int) -> bool:
+    """Whether a whole multiple of the step lies between two bounds.
+
+    >>> has_multiple(1, 23, 24), has_multiple(1, 24, 24)
+    (False, True)
+    """
+    return lower is None or upper is None or -(-lower // step) * step <= upper
 
 
 def zone_of(name: str) -> tzinfo:

@@ -144,6 +144,7 @@ class AssumptionKind(StrEnum):
     PARAMETER_PUBLIC = "parameter-public"
     PARAMETER_READ_FROM_ROWS = "parameter-read-from-rows"
     FLOATING_POINT_NOISE = "floating-point-noise"
+    AUTHORS_PROOF = "authors-proof"
 
 
 NAMED_ASSUMPTIONS = frozenset(
@@ -160,6 +161,7 @@ NAMED_ASSUMPTIONS = frozenset(
         AssumptionKind.GROUP_COLUMN_PUBLIC,
         AssumptionKind.PARAMETER_PUBLIC,
         AssumptionKind.PARAMETER_READ_FROM_ROWS,
+        AssumptionKind.AUTHORS_PROOF,
     }
 )
 """Assumptions about columns or parameters, which they name; the others name none."""

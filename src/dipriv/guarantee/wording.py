@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dipriv._base.decimals import in_full, in_short
+from dipriv._base.decimals import exact, in_full, in_short
 from dipriv.guarantee.guarantee import (
     Assumption,
     AssumptionKind,
@@ -37,9 +37,9 @@ def statement(guarantee: Guarantee) -> str:
     name = "local differential privacy" if guarantee.model is Model.LOCAL else "differential privacy"
     tested, one, two = true_value(guarantee.unit), guarantee.power(), guarantee.power(releases=2)
     lines = [
+        *([] if guarantee.secure_randomness else [SEEDED]),
         f"Guarantee: {privacy_loss(guarantee.epsilon, guarantee.delta)} {name}{'' if guarantee.delta else ' (δ = 0)'}"
         f"{_public_labels(guarantee)}.",
-        *([] if guarantee.secure_randomness else [f"  {SEEDED}"]),
         f"  Protects:   {protects(guarantee)}.",
         f"  Means:      for {_neighbours(guarantee)}, {_ratio(guarantee)}.",
         f"  Attacker:   a test of {tested} at level 5% has power at most {percent(one)} after this release, "
@@ -353,6 +353,7 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "the noise is sampled in floating point, which an attacker with enough draws could exploit: for comparisons, "
         "not for publication"
     ),
+    AssumptionKind.AUTHORS_PROOF: _about("ε rests on the proof of the author of NAMES, which is not part of dipriv"),
 }
 _TYPES_BY_PERSONS = (
     "what the table does not state about its columns is public: types, how numbers and dates are written, whether "
@@ -371,9 +372,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    """e^ε to four digits, rounded up."""
+    """e^ε, rounded up to three digits of e^ε - 1.
+
+    >>> _factor(1.0), _factor(0.1), _factor(0.001), _factor(8.0)
+    ('2.72', '1.106', '1.00101', '2981')
+    """
     if epsilon >= 700:
         return "a number too large to print"
-    value = math.exp(epsilon)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return f"{math.ceil(value / unit) * unit:.4g}"
+    return in_full(float(1 + exact(float(in_short(math.expm1(epsilon), 3)))))

@@ -18,7 +18,7 @@ from dipriv._base.decimals import exact, round_up
 from dipriv._base.near_names import near_names
 from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, is_part, shared
 from dipriv.errors import BudgetError, InputError, LedgerError
-from dipriv.guarantee.guarantee import Guarantee, unreadable
+from dipriv.guarantee.guarantee import Guarantee, UnitKind, unreadable
 from dipriv.ledger.recognition import RARE_ROWS, Resemblance, listed, resemblances
 from dipriv.ledger.request import DatasetState
 from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, DISTINCT, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
@@ -280,14 +280,16 @@ def dataset_state(connection: Connection, name: str) -> DatasetState:
     own = CONTENTS.c.dataset == row["id"], CONTENTS.c.is_own == 1
     contents = select(CONTENTS.c.rows, CONTENTS.c.row_order).where(*own)
     old = select(FINGERPRINTS.c.rows).where(FINGERPRINTS.c.dataset == row["id"])
+    stored = stored_dataset(connection, name)
     return DatasetState(
         name=name,
-        releases=stored_dataset(connection, name).n_own,
+        releases=stored.n_own,
         holdout=row["holdout"],
         by=None if row["split_by"] is None else _checked(str, json.loads(row["split_by"])),
         split_key=bytes(row["split_key"]),
         contents=tuple(sorted((found.rows, bytes(found.row_order)) for found in connection.execute(contents))),
         old_sizes=tuple(sorted(connection.execute(old).scalars())),
+        protects_rows=any(guarantee.unit.kind is UnitKind.ROW for guarantee in stored.guarantees),
     )
 
 

@@ -147,21 +147,36 @@ def overspent_delta(dataset: Dataset, delta: float, option: str = "") -> BudgetE
 
 
 def check_unit(name: str, unit: PrivacyUnit, earlier: Iterable[Guarantee]) -> None:
-    """Raise BudgetError if earlier releases of a data set protect another privacy unit: their ε would not add up."""
+    """Raise BudgetError if earlier releases of a data set protect another privacy unit: their ε would not add up.
+
+    What protects a person with all of their rows protects each of these rows, too: after releases that protect rows,
+    one that protects persons adds up for a row. The other way round, persons would lose what they were promised.
+    """
     for guarantee in earlier:
-        if guarantee.model is not Model.NONE and _who(guarantee.unit) != _who(unit):
-            before = guarantee.unit
-            person = before.kind is UnitKind.ROWS_OF_ONE_VALUE
-            raise BudgetError(
-                f"earlier releases of data set {name!r} protect {unit_name(before)}, and this one would protect "
-                f"{unit_name(unit)}: their ε do not add up.",
-                f"Use the unit of the earlier releases: unit={before.column!r}."
-                if person
-                else "Release it as before, without a unit.",
-                command=f"Use the unit of the earlier releases: --unit {quote(str(before.column))}."
-                if person
-                else "Release it as before, without --unit.",
-            )
+        before = guarantee.unit
+        is_stronger = before.kind is UnitKind.ROW and unit.kind is UnitKind.ROWS_OF_ONE_VALUE
+        if guarantee.model is Model.NONE or _who(before) == _who(unit) or is_stronger:
+            continue
+        person = before.kind is UnitKind.ROWS_OF_ONE_VALUE
+        raise BudgetError(
+            f"earlier releases of data set {name!r} protect {unit_name(before)}, and this one would protect "
+            f"{unit_name(unit)}: their ε do not add up.",
+            f"Use the unit of the earlier releases: unit={before.column!r}." if person else "Release it as before.",
+            command=f"Use the unit of the earlier releases: --unit {quote(str(before.column))}."
+            if person
+            else "Release it as before.",
+        )
+
+
+def counted_for(units: Iterable[PrivacyUnit]) -> PrivacyUnit | None:
+    """Whom the sums of ε and δ over releases with these units protect: a row, if some protect rows and some persons.
+
+    None if there is no such unit.
+    """
+    found = {_who(unit): unit for unit in units}
+    if len(found) > 1 and {unit.kind for unit in found.values()} == {UnitKind.ROW, UnitKind.ROWS_OF_ONE_VALUE}:
+        return PrivacyUnit()
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def why_unbounded(guarantees: Sequence[Guarantee], has_holdout: bool) -> str | None:
@@ -172,7 +187,7 @@ def why_unbounded(guarantees: Sequence[Guarantee], has_holdout: bool) -> str | N
         return "A seeded release is not private: nothing bounds what an attacker learns."
     if has_holdout or any(guarantee.has_unprotected_rows for guarantee in guarantees):
         return f"{HELD_OUT} Nothing bounds what an attacker learns about them."
-    if len({_who(guarantee.unit) for guarantee in guarantees}) > 1:
+    if guarantees and counted_for(guarantee.unit for guarantee in guarantees) is None:
         return "The releases protect different privacy units: their ε do not add up."
     return None
 

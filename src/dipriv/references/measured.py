@@ -38,3 +38,5 @@ class Measurements:
     pairs: tuple[MeasuredPair, ...] = ()
     pairs_named: bool = False
     """Whether pairs, or a target, were named to be measured first."""
+    foreseen: tuple[float, ...] = ()
+    """For each column the standard deviation that public facts let expect: of dates it depends on the rows."""

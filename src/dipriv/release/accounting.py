@@ -112,6 +112,13 @@ class LedgerSession:
 
     def reserve(self, guarantee: Guarantee, output: str | None = None) -> Receipt:
         """Spend ε and δ, before any output exists."""
+        if self.known.protects_rows and guarantee.unit.column is not None:
+            warnings.warn(
+                f"earlier releases of data set {self.name!r} protect one row, not a person: this release protects a "
+                "person by itself, and all of them together protect one row. The ledger adds up their ε for a row.",
+                PrivacyWarning,
+                stacklevel=3,
+            )
         reservation = self.ledger.reserve(self.request, guarantee.epsilon, guarantee, output)
         return Receipt(guarantee, self.ledger, reservation, self.name, fitted=self.fitted)
 

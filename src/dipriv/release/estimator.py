@@ -28,9 +28,9 @@ from dipriv.release import local
 from dipriv.release.accounting import TransformReceipts
 from dipriv.release.fidelity import expected_fidelity
 from dipriv.release.make_guarantee import make_local_guarantee
-from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions, SchemaLike
+from dipriv.release.options import KernelLike, ReferenceLike, ReleaseOptions
 from dipriv.release.plan import prepare
-from dipriv.schema import ColumnType
+from dipriv.schema import ColumnType, SchemaLike
 from dipriv.sources._fingerprint import Fingerprint, fingerprint_of
 from dipriv.sources.in_memory import DeferredSource
 from dipriv.sources.stream import forked
@@ -201,7 +201,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "Pass the columns of fit; feature_names_in_ lists them.",
             )
         check_names(self._keep, table.names, "keep")
-        typed = self._typed(table)
+        typed = self._typed(table.with_wide_indices())
         self.mechanism_.check(typed)
         if table.names != tuple(self.feature_names_in_):
             raise InputError(
@@ -214,7 +214,7 @@ class DIP(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         receipt = receipts.next(self._seen_by_ledger(receipts, table))
         with receipt.failing():
             bits = source(self._seed).child(Stream.NOISE)
-            released = self.mechanism_.release(typed.with_wide_indices(), self._keep, bits)
+            released = self.mechanism_.release(typed, self._keep, bits)
             if typed.backend == "pyarrow":
                 released = frames.with_index_types(released, self.mechanism_.types)
             receipt.commit(table.rows)

@@ -30,7 +30,8 @@ def evidence_of(mechanism: FittedMechanism) -> Evidence | None:
         column_evidence(column, one, measured.n_rows, column.name in mechanism.declared)
         for column, one in zip(mechanism.columns, _in_order(mechanism, measured), strict=True)
     )
-    return Evidence(measured.n_rows, columns, measured.pairs, measured.pairs_named)
+    foreseen = tuple(noise / max(1, measured.n_rows) for noise in measured.foreseen)
+    return Evidence(measured.n_rows, columns, measured.pairs, measured.pairs_named, foreseen)
 
 
 def _in_order(mechanism: FittedMechanism, measured: Measurements) -> tuple[MeasuredColumn, ...]:
@@ -60,6 +61,8 @@ def column_evidence(column: FittedColumn, measured: MeasuredColumn, rows: int, d
         merged,
         column.facts.storage.family == "real" and isinstance(column.kind, Discrete) and not declared,
         _line(codec) if isinstance(codec, BinnedCodec) else _levels_in_order(column, declared),
+        isinstance(codec, BinnedCodec) and bool(np.any(codec.sizes[shares[len(codec.missing) :] > 0] > 1)),
+        declared and any(getattr(column.kind, stated, None) is not None for stated in ("levels", "lower", "upper")),
     )
 
 

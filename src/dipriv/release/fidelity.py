@@ -6,6 +6,8 @@ wherever the release may. An analyst needs them to undo the attenuation of relat
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dipriv._base.arrays import FloatArray
@@ -33,13 +35,16 @@ def expected_fidelity(fitted: FittedMechanism) -> dict[str, float]:
     """{column: expected correlation before and after}; for categories agreement beyond chance, Cohen's kappa.
 
     It is the correlation of numbers where both are present, and not-a-number for a column that is always the same or
-    whose distribution has no variance.
+    whose distribution has no variance. What is drawn has an error, and so may lie outside of what is proven: it is cut
+    off at 0 and, where all rows have one reference, at tanh(ε/2). By Hopf's theorem this bounds the correlation of any
+    joint density with cross ratios of at most e^(2ε), which stay the same where both cells are present.
     """
     found = _summed(fitted) if isinstance(fitted.reference, Independent) else {}
     if len(found) < len(fitted.columns):
+        most = 1.0 if isinstance(fitted.reference, GroupedBoxes) else math.tanh(fitted.kernel.epsilon / 2)
         for column, before, after in zip(fitted.columns, *_drawn(fitted), strict=True):
             measure = kappa_of if isinstance(column.kind, Categorical) else correlation_of
-            found.setdefault(column.name, measure(before, after))
+            found.setdefault(column.name, float(np.clip(measure(before, after), 0.0, most)))
     return {column.name: found[column.name] for column in fitted.columns}
 
 

@@ -357,9 +357,9 @@ def learn_mechanism(
     )
     coordinates = coordinates_of(columns, learned.reference, learned.order)
     noise = kernel.build(learning.row_epsilon, [coordinate.name for coordinate in coordinates], coordinates)
-    return FittedMechanism(
-        columns, learned.reference, noise, learned.order, declared=declared, measurements=learned.measurements
-    )
+    measured = learned.measurements
+    measured = replace(measured, foreseen=tuple(learning.count_noises(measured.n_rows)))
+    return FittedMechanism(columns, learned.reference, noise, learned.order, declared=declared, measurements=measured)
 
 
 def plan_fit(
@@ -404,6 +404,8 @@ def plan_fit(
         return replace(planned, rewriting=rewriting, constant=constant)
     fitted = fit(cast(FittableSpec, spec), kernel, epsilon, columns, schema, reference, bits, constant)
     fitted = replace(fitted, rewriting=rewriting, constant=constant)
+    if rewriting is not None:
+        rewriting.check_room({column.name: column.labels for column in fitted.columns if column.labels is not None})
     return FitPlan(
         spec,
         tuple(columns),
@@ -443,6 +445,8 @@ def _plan_learning(
     found = {column.name: label_of_others(column) for column in unlisted if column.name not in labels}
     if not 0 <= learning.delta <= Fraction(delta):
         raise InternalError("a reference needs more δ than it was given.", "This is a fault in dipriv: report it.")
+    if rewriting is not None:
+        rewriting.check_room(labels | found)
     coordinates = learning.coordinates()
     kernel.check(learning.row_epsilon, coordinates)
     return FitPlan(

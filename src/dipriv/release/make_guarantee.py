@@ -101,6 +101,7 @@ def make_guarantee(
             *([Assumption(AssumptionKind.FILE_TYPES_PUBLIC)] * types_inferred),
             *([Assumption(AssumptionKind.CODES_PUBLIC, tuple(coded))] if coded else []),
             *([Assumption(AssumptionKind.TRANSFORMED_ONCE, epsilon=plan.row_epsilon)] * fitted_once),
+            *_about_authors(spec, kernel),
         ),
         secure_randomness=secure,
     )
@@ -124,6 +125,7 @@ def make_local_guarantee(spec: ReferenceSpec, kernel: KernelSpec, plan: FitPlan,
             *_about_columns(plan),
             *not_learned_from,
             Assumption(AssumptionKind.RECORD_RELEASED_ONCE),
+            *_about_authors(spec, kernel),
         ),
     )
 
@@ -176,6 +178,13 @@ def _about_table(
         yield Assumption(AssumptionKind.GROUP_COLUMN_PUBLIC, (plan.by,))
     else:
         yield Assumption(AssumptionKind.ONE_ROW_PER_PERSON)
+
+
+def _about_authors(spec: ReferenceSpec, kernel: KernelSpec) -> Iterator[Assumption]:
+    """Parts from elsewhere whose proofs ε rests on: a kernel, or a reference that is learned privately."""
+    needed = [kernel, *([spec] if spec.source == "private" else [])]
+    if names := tuple(type(part).__name__ for part in needed if not type(part).__module__.startswith("dipriv.")):
+        yield Assumption(AssumptionKind.AUTHORS_PROOF, names)
 
 
 def _about_columns(plan: FitPlan) -> Iterator[Assumption]:

@@ -12,7 +12,7 @@ from dipriv.errors import InputError
 from dipriv.guarantee.wording import privacy_loss
 from dipriv.release.result import Release, is_lazy
 from dipriv.sources.stream import ReleasedBatches
-from dipriv.utility.wording import headline, pairs, rows, use, warning
+from dipriv.utility.wording import expected_error, headline, pairs, rows, use, warning
 
 MAX_COLUMNS, MAX_ROWS, MAX_TEXT = 12, 5, 40
 
@@ -39,7 +39,7 @@ def _verdict(release: Release[Any]) -> str:
         (
             _short(one.name),
             one.grade.value,
-            "" if one.error is None else f"{one.error:.3f}",
+            expected_error(one),
             one.reasons[0].text if one.reasons else "",
         )
         for one in worst

@@ -27,7 +27,7 @@ from dipriv.kernels import by_name as kernel_named
 from dipriv.references import ReferenceSpec
 from dipriv.references.protocol import LabelPolicy, as_spec, by_name
 from dipriv.release.rules import Rewriting, in_force
-from dipriv.schema import ColumnType, Identifier, Kind, Meaning, Schema
+from dipriv.schema import ColumnType, Identifier, Schema, SchemaLike, as_schema
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split, check_holdout
 
@@ -47,7 +47,6 @@ _OPTIONS = {"reference_share": "reference-share", "pairs": "pair"}
 """Options whose names on the command line are others."""
 ReferenceLike = str | ReferenceSpec | None
 KernelLike = str | KernelSpec
-SchemaLike = Schema | Mapping[str, Kind | Meaning] | None
 
 
 class OptionTypes(TypedDict, total=False):
@@ -120,6 +119,7 @@ class ReleaseOptions:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         if self.delta is not None:
             object.__setattr__(self, "delta", check_delta(self.delta))
+        object.__setattr__(self, "schema", as_schema(self.schema))
         source(self.seed)
         self._check_labels_and_pairs()
         self._check_reference()
@@ -313,9 +313,9 @@ class ReleaseOptions:
         """The declared kinds of the privatized columns; a schema may describe other columns of the table as well."""
         return self._schema.only(privatized)
 
-    @cached_property
+    @property
     def _schema(self) -> Schema:
-        return self.schema if isinstance(self.schema, Schema) else Schema(self.schema or {})
+        return cast(Schema, self.schema)  # a file is read once
 
     @cached_property
     def anew(self) -> tuple[str, ...]:

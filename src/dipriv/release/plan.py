@@ -25,7 +25,7 @@ from dipriv._random.streams import Stream
 from dipriv._rules import Rules
 from dipriv._tables.codes import Recoding, recoded
 from dipriv._tables.frames import Column, Table
-from dipriv._tables.identifiers import is_named_identifier, refuse_free_text
+from dipriv._tables.identifiers import is_named_identifier, is_named_person, refuse_free_text
 from dipriv._tables.presentation import Presentation
 from dipriv._tables.typed_tables import conform
 from dipriv.codecs.fit import kind_of_type
@@ -41,13 +41,13 @@ from dipriv.release.options import DEFAULT_HOLDOUT, ReleaseOptions
 from dipriv.release.result import Release, ReleaseSecrets, RowCounts
 from dipriv.release.rules import Rewriting, bind
 from dipriv.release.rules.broken import warn_of_broken_rules, warn_of_differing_rows
-from dipriv.release.weights import totals_of
+from dipriv.release.weights import check_totals, totals_of
 from dipriv.schema import Schema, without_values
 from dipriv.sources import read_table
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import CountableRows, ReleaseJob, Rows, RowSelection, RowSource, Scan
 from dipriv.utility.judging import factor_needed
-from dipriv.utility.wording import identifiers_released, too_small
+from dipriv.utility.wording import identifiers_released, people_released, too_small
 
 Data = TypeVar("Data")
 
@@ -92,11 +92,13 @@ class Plan(Generic[Data]):
     def warn_if_too_small(self, stacklevel: int = 3) -> None:
         """Issue a `UtilityWarning` if rows times ε are too small for the columns: before ε is spent.
 
-        And one for columns that are called identifiers, by their names alone.
+        And for columns that are called identifiers, or names of people, by their names alone.
         """
         undeclared = [name for name in self.privatized if name not in self.fit_plan.stated]
         named = [name for name in undeclared if is_named_identifier(name)]
+        people = [name for name in undeclared if is_named_person(name) and name not in named]
         texts = [identifiers_released(named)] if named else []
+        texts += [people_released(people)] if people else []
         if (learned_from := self._learned_from) is not None:
             factor = factor_needed(self.fit_plan.count_noises(learned_from.n_rows))
             if factor is not None:
@@ -223,6 +225,7 @@ def prepare(
         uses_holdout = options.uses_holdout and not source.releases_later
         split = _split(options, session, bits) if uses_holdout else None
         selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
+        check_totals(columns, totals_of(declared), selection.n_released)
         warn_of_differing_rows(selection)
         if uses_holdout:
             _check_sides(selection)

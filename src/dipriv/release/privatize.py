@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
+from dipriv._base.endings import MAY_BE_SPENT, NOTHING_IS_SPENT, if_it_ends
 from dipriv._base.progress import Progress
-from dipriv._base.unforeseen import MAY_BE_SPENT, NOTHING_IS_SPENT, if_unforeseen
 from dipriv._random.bits import Seed
 from dipriv._tables import frames
 from dipriv._tables.fitted_columns import infer
 from dipriv.dialect import Dialect
 from dipriv.errors import InputError
 from dipriv.references.protocol import LabelPolicy
-from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions, SchemaLike
+from dipriv.release.options import KernelLike, OptionTypes, ReferenceLike, ReleaseOptions
 from dipriv.release.plan import prepare
 from dipriv.release.progress import shown
 from dipriv.release.result import Release
-from dipriv.schema import ColumnType, Schema
+from dipriv.schema import ColumnType, Schema, SchemaLike
 from dipriv.sources import open_source
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import RowSource
@@ -102,7 +102,8 @@ def privatize(
     kernel : "optimal" (the noise that keeps the most of each row at this ε) or "laplace" (the paper's), or
         `Optimal(weights, costs)` or `Laplace(shares)` from `dipriv.kernels` to weigh the columns.
     schema : kinds of columns that are public facts; the others are read from the reference rows, or privately. And
-        rules between columns, which are public and true in every released row.
+        rules between columns, which are public and true in every released row. A `dipriv.Schema`, {column: kind}, or
+        the path of a TOML or JSON file.
     types : {column: type} for columns of text whose type dipriv cannot settle, or would settle otherwise: "text",
         "number" ("whole" or "decimal"), "boolean", "date", "datetime" (in "seconds" or "microseconds") or "time". Cells
         that are something else are missing.
@@ -152,7 +153,8 @@ def privatize(
 
     Warns
     -----
-    PrivacyWarning : for a seed, for columns in `keep`, for ε beyond 10, and for δ beyond 1e-5.
+    PrivacyWarning : for a seed, for columns in `keep`, for ε beyond 10, for δ beyond 1e-5, and for a unit where earlier
+        releases of the data set protect rows.
     UtilityWarning : rows times ε are too small for the columns; it comes before ε is spent.
     RuleWarning : for the table's keeper alone, if private rows break a rule of the schema, or differ in a constant
         column; released rows do not.
@@ -273,11 +275,11 @@ def release_file(
     from dipriv.release.writing import deliver, written_data
 
     with shown(progress) as report, ExitStack() as until_written:
-        with if_unforeseen(NOTHING_IS_SPENT):
+        with if_it_ends(NOTHING_IS_SPENT):
             plan = until_written.enter_context(closing(prepare(source, options, report, sample=sample)))
             sink.check(plan.output_schema, plan.row_counts.released, plan.presentation)
             plan.warn_if_too_small(stacklevel=5)
-        with if_unforeseen(MAY_BE_SPENT), sink:
+        with if_it_ends(MAY_BE_SPENT), sink:
             release = plan.run(sink.name)
             written = deliver(release, sink, sample=sample, command=command)
     return replace(release, written=written, data=written_data(release.data, written))

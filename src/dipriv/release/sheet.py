@@ -69,15 +69,20 @@ class Sheet(Analysable):
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The pairs of columns whose two-way tables were measured."""
-        return () if self._model is None else self._model.pairs
+        if self._model is not None:
+            return self._model.pairs
+        return () if self.verdict is None else tuple(pair.columns for pair in self.verdict.pairs)
 
     @property
     def citation(self) -> str:
-        """How to cite the released file."""
+        """How to cite the released file; who made the table is for its keeper to fill in."""
         loss = privacy_loss(self.guarantee.epsilon, self.guarantee.delta)
+        made = self.sidecar.provenance
+        year = "year" if made is None else made.date[:4]
         return (
-            f"{self.released}: {self.sidecar.rows_released:,} rows released under differential privacy ({loss}) with "
-            f"dipriv {self.sidecar.version}."
+            f"[authors of the table] ({year}). {self.released}: {self.sidecar.rows_released:,} rows released under "
+            f"differential privacy ({loss}) [data set]. Made with dipriv {self.sidecar.version}, after X. Bi and "
+            "X. Shen (2023), Distribution-Invariant Differential Privacy, Journal of Econometrics 235(2), 444-453."
         )
 
     @cached_property

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from dipriv._base.decimals import in_short
+from dipriv._tables.arrow import OTHER
+from dipriv._tables.identifiers import is_named_identifier
 from dipriv.utility.verdict import GOOD, LOST, Grade
-from dipriv.utility.wording import headline, pairs, rows, use, warning
+from dipriv.utility.wording import correlation, expected_error, headline, pairs, rows, use, warning
 
 if TYPE_CHECKING:
+    from dipriv.release.bootstrap import BootstrapModel
     from dipriv.release.sheet import Sheet
 
 SHOWN_PAIRS = 200
@@ -91,8 +95,8 @@ def _columns(sheet: Sheet) -> str:
                 name,
                 described(name, sheet.schema, sheet.declared),
                 grade,
-                "" if column is None or column.error is None else f"{column.error:.3f}",
-                "" if kept is None or math.isnan(kept) else f"{kept:.3f}",
+                "" if column is None else expected_error(column),
+                "" if kept is None or math.isnan(kept) else correlation(kept),
                 "" if column is None else "; ".join(reason.text for reason in column.reasons),
             )
         )
@@ -102,8 +106,8 @@ def _columns(sheet: Sheet) -> str:
         + _table(head, lines, numbers=(3, 4))
         + "<p>Expected error: the total variation between the released and the true distribution of a column. It is "
         f"below {GOOD} in 95% of cases where a column is good, below {LOST} where it is usable, and above that where "
-        "it is lost; unknown columns may be lost or not. Fidelity: the expected correlation of a released with the "
-        "true value of the same row.</p>"
+        "it is lost; unknown columns may be lost or not, and have the largest error of 95% of cases. Fidelity: the "
+        "expected correlation of a released with the true value of the same row.</p>"
     )
 
 
@@ -128,7 +132,9 @@ def _pairs(sheet: Sheet) -> str:
     more = f"<p>And {len(sheet.pairs) - SHOWN_PAIRS} more.</p>" if len(sheet.pairs) > SHOWN_PAIRS else ""
     return (
         "<h2>Measured pairs</h2>\n<p>What these columns say about each other was measured; all other pairs are as if "
-        "independent, given these. A pair is lost if noise alone would explain its association.</p>"
+        "independent, given these. A pair is good if its association, Cramér's V, is more than twice what noise alone "
+        "would make, and lost if noise alone would explain it. Expected error: the total variation of the two-way "
+        "table by its noise. It may be large in a good pair: the association is clear then, single cells are not.</p>"
         + _table(("pair", "grade", "Cramér's V", "expected error"), lines, numbers=(2, 3))
         + more
     )
@@ -137,20 +143,35 @@ def _pairs(sheet: Sheet) -> str:
 def _analysis(sheet: Sheet) -> str:
     from dipriv.release.sheet import HOW_TO_ANALYSE
 
-    if sheet.no_model is not None:
-        return f"<h2>How to analyse it</h2>\n<p>There are no intervals: {escape(sheet.no_model)}</p>"
+    if sheet._model is None:
+        return f"<h2>How to analyse it</h2>\n<p>There are no intervals: {escape(str(sheet.no_model))}</p>"
     lines = "".join(f"<li>{escape(line)}</li>" for line in HOW_TO_ANALYSE)
     code = "import dipriv\nfrom dipriv.statistics import Mean, Share, Slope\n\n"
     code += f"sheet = dipriv.load_sheet({sheet.released!r})\n"
-    code += f"print(sheet.interval(Mean({next(iter(sheet.schema), 'column')!r}), progress=True))"
+    code += f"print(sheet.interval({_example(sheet._model)}, progress=True))"
     return f"<h2>How to analyse it</h2>\n<ul>{lines}</ul>\n<pre>{escape(code)}</pre>"
+
+
+def _example(model: BootstrapModel) -> str:
+    """A statistic that the release has: the mean of its first column of numbers, else the share of a label."""
+    for facts in model.facts:
+        if facts.storage.family in ("integer", "real", "boolean") and not is_named_identifier(facts.name):
+            return f"Mean({facts.name!r})"
+    for column in model.columns:
+        labels = () if column.labels is None else column.labels.to_pylist()
+        named = [label for label in labels if label not in (None, OTHER)]
+        if named and column.name in model.released_names:
+            return f"Share({column.name!r}, {named[0]!r})"
+    return f"Share({model.released_names[0]!r}, None)"
 
 
 def _options(sheet: Sheet) -> str:
     from dipriv.release.sheet import options_of
 
     sidecar, made = sheet.sidecar, sheet.sidecar.provenance
-    options = options_of(sheet._model) | {"dipriv": sidecar.version, "rows released": sidecar.rows_released}
+    options = options_of(sheet._model)
+    options |= {name: in_short(options[name]) for name in ("epsilon of a row", "delta of a row") if name in options}
+    options |= {"dipriv": sidecar.version, "rows released": sidecar.rows_released}
     if made is not None:
         options |= {**made.versions, "date": made.date, "command": made.command}
     shown = {name: value for name, value in options.items() if value not in (None, [], "")}

@@ -6,7 +6,7 @@ Sums are exact, so that a release has the same weights however its rows are cut 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,9 @@ import numpy as np
 
 from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import ColumnValues
+from dipriv._tables.arrow import value_range
+from dipriv._tables.frames import Column
+from dipriv.errors import SchemaError
 from dipriv.schema import Schema, Weight
 
 Sums = Mapping[str, Fraction]
@@ -24,6 +27,26 @@ _MANTISSA, _HALF = 53, 27
 def totals_of(schema: Schema) -> dict[str, float]:
     """{column: the public total of its weights}."""
     return {name: kind.total for name, kind in schema.items() if isinstance(kind, Weight) and kind.total is not None}
+
+
+def check_totals(columns: Sequence[Column], totals: Mapping[str, float], rows: int) -> None:
+    """Refuse a total that this many weights cannot have in the type of their column: public facts, before ε is spent.
+
+    Raises
+    ------
+    SchemaError : with the first such column.
+    """
+    for column in columns:
+        if column.name not in totals:
+            continue
+        widest = _range_of(column.storage.dtype)[1]
+        largest = min(widest, value_range(column.arrow_type)[1] or widest)
+        if totals[column.name] > rows * largest:
+            raise SchemaError(
+                f"column {column.name!r} has a total of {totals[column.name]:,}, and {rows:,} weights of type "
+                f"{column.storage.label} have at most {rows * largest:,.16g}.",
+                "Correct the total, or convert the column to a type of larger numbers, such as int64 or float64.",
+            )
 
 
 def sum_of(cells: ColumnValues) -> Fraction:

@@ -39,6 +39,8 @@ def column_facts(
     note = ""
     if pair.unchanged:
         note = "The column was passed through: every released row has its original value. "
+    if getattr(pair.kind, "total", None) is not None:
+        note += "The original's weights are shown rescaled to the declared total, as the released ones are. "
     if min(len(before), len(after)) < MIN_ROWS_SHOWN:
         note += f"Fewer than {MIN_ROWS_SHOWN} values on one side: nothing more is shown."
     elif pair.scale == "label":

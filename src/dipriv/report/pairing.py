@@ -19,7 +19,7 @@ from dipriv._tables.frames import Column, Table
 from dipriv.codecs.fit import infer_kind
 from dipriv.errors import DiprivError, InputError
 from dipriv.report.facts import MAX_CELLS, MAX_ROWS, MIN_ROWS_COMPARED, Clock, Scale
-from dipriv.schema import Categorical, Kind, Schema
+from dipriv.schema import Categorical, Kind, Schema, Weight
 
 Rows = NDArray[np.intp]
 
@@ -152,6 +152,7 @@ def _pair(name: str, original: Table, released: Table, at: Sampled, declared: Ki
     cells = original.all_cells(name, codes)
     before, after = cells.take(at.before), released.all_cells(name, codes).take(at.after)
     kind = declared or (infer_kind(here.storage, before) if len(before.present) else None)
+    scaled = _scaled_to_total(cells, kind) if scale == "number" else 1.0
     if clock == "timestamp" and getattr(kind, "resolution", None) == "day":
         clock = "date"
     return Pair(
@@ -160,10 +161,18 @@ def _pair(name: str, original: Table, released: Table, at: Sampled, declared: Ki
         scale,
         clock,
         labels,
-        _values(before, here.storage),
+        Values(scaled * _values(before, here.storage).all),
         _values(after, there.storage),
-        None if at.mates is None else _values(cells.take(at.mates), here.storage),
+        None if at.mates is None else Values(scaled * _values(cells.take(at.mates), here.storage).all),
     )
+
+
+def _scaled_to_total(cells: ColumnValues, kind: Kind | None) -> float:
+    """What weights are multiplied with to have their declared total, as released ones do; 1 for other columns."""
+    if not isinstance(kind, Weight) or kind.total is None:
+        return 1.0
+    own = float(np.sum(cells.present, dtype=np.float64))
+    return kind.total / own if own > 0 else 1.0
 
 
 def _scale(column: Column) -> tuple[Scale, Clock | None]:

@@ -23,7 +23,7 @@ from dipriv.report.facts import MAX_DETAILED, ColumnFacts, Comparison
 from dipriv.report.grades import in_order_of_gravity
 from dipriv.report.pairing import Pair, pair_columns, sample
 from dipriv.report.rules import rule_facts
-from dipriv.schema import Schema
+from dipriv.schema import SchemaLike, as_schema
 from dipriv.sources.stream import ReleasedBatches
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def compare(
     original: Any,
     released: Any,
     *,
-    schema: Schema | None = None,
+    schema: SchemaLike = None,
     rows: NDArray[np.intp] | None = None,
     guarantee: Guarantee | dict[str, Any] | None = None,
     fidelity: Mapping[str, float] | None = None,
@@ -53,7 +53,8 @@ def compare(
     original : a pandas, polars or pyarrow table.
     released : another one, or what `dipriv.privatize` returned, which has schema, rows, guarantee, fidelity,
         verdict and forecast with it; columns that only one of the tables has are named and left out.
-    schema : what privatized columns were taken as (`release.schema`); for others it is inferred from the original.
+    schema : what privatized columns were taken as (`release.schema`), or what was declared: a `dipriv.Schema`,
+        {column: kind}, or the path of a file. For other columns it is inferred from the original.
     rows : for each released row its row number in the original (`release.secrets.row_positions`); tables of equal
         length are taken to have the same rows in the same order.
     guarantee : the guarantee of the release, as an object or as its `to_dict()`.
@@ -81,7 +82,7 @@ def compare(
     """
     expected_rows = None
     if isinstance(released, Release):
-        schema, fidelity = schema or released.schema, fidelity or released.fidelity
+        schema, fidelity = released.schema if schema is None else schema, fidelity or released.fidelity
         guarantee, verdict = guarantee or released.guarantee, verdict or released.verdict
         forecast = forecast or released.forecast
         rows, expected_rows = row_numbers(released) if rows is None else rows, released.row_counts.read
@@ -92,17 +93,18 @@ def compare(
             f"the original has {before.rows:,} rows, and the release was made from {expected_rows:,}.",
             "Compare a release with the table that it was made from.",
         )
+    declared = as_schema(schema)
     sampled = sample(before, after, rows, np.random.default_rng([seed, 0]))
     stated = as_guarantee(guarantee)
     said = () if stated is None else stated.assumptions
     new_keys = [name for one in said if one.kind is AssumptionKind.UNIT_RENUMBERED for name in one.names]
-    pairs, left_out = pair_columns(before, after, sampled, schema or Schema({}), new_keys)
+    pairs, left_out = pair_columns(before, after, sampled, declared, new_keys)
     names = [pair.name for pair in pairs]
     _check(before, after, names, target)
     bound = None if stated is None else largest_correlation(stated)
     repeats = REPEATS if len(pairs) <= MAX_DETAILED else FEW_REPEATS
     changed = [pair.name for pair in pairs if not pair.unchanged]
-    privatized = list(dict.fromkeys([*(schema or ()), *changed]))
+    privatized = list(dict.fromkeys([*declared, *changed]))
 
     def facts_of(numbered: tuple[int, Pair]) -> ColumnFacts:
         place, pair = numbered
@@ -127,7 +129,7 @@ def compare(
             forecast=forecast,
             audit=audit,
             repeats=repeats,
-            rules=rule_facts(before, after, schema or Schema({})),
+            rules=rule_facts(before, after, declared),
         )
 
 

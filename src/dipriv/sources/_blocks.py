@@ -90,7 +90,8 @@ def _bytes(values: NDArray[Any]) -> Any:
 def cut(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
     """The same rows in tables of `size` rows, but for the last, each in one piece.
 
-    Only dictionaries stay in parts whose indices have no room for the labels of all parts.
+    Only dictionaries stay in parts whose indices have no room for the labels of all parts. Text that is a dictionary in
+    some parts only is text in all of them.
     """
     waiting: list[pa.RecordBatch] = []
     missing = size
@@ -107,9 +108,9 @@ def cut(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
 
 
 def _together(parts: Sequence[pa.RecordBatch]) -> pa.Table:
-    table = pa.Table.from_batches(parts)
     if len(parts) == 1:
-        return table
+        return pa.Table.from_batches(parts)
+    table = pa.Table.from_batches(_of_one_type(parts))
     try:
         return table.unify_dictionaries().combine_chunks()
     except pa.ArrowInvalid:  # the labels that all parts have together are a fact about rows
@@ -118,3 +119,17 @@ def _together(parts: Sequence[pa.RecordBatch]) -> pa.Table:
         joined = iter(others.combine_chunks().columns)
         columns = [column if is_coded else next(joined) for column, is_coded in zip(table.columns, coded, strict=True)]
         return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _of_one_type(parts: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    """The parts, where columns that are dictionaries in some of them only are written out."""
+    if all(part.schema == parts[0].schema for part in parts):
+        return parts
+    types = [{part.schema.types[place] for part in parts} for place in range(parts[0].num_columns)]
+    return [
+        pa.record_batch(
+            [decoded(array) if len(of) > 1 else array for array, of in zip(part.columns, types, strict=True)],
+            names=part.schema.names,
+        )
+        for part in parts
+    ]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dipriv.errors import DiprivError, InputError, StorageError
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 23
 """Of a CSV file, read at once: a row must fit."""
 
 

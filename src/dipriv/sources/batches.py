@@ -10,10 +10,9 @@ import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from dipriv._tables.arrow import shown_type
@@ -21,6 +20,9 @@ from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv.errors import InputError
 from dipriv.sources._errors import translate_errors
 from dipriv.sources._untrusted import check_width, rows_at_once, validate_batch
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 Read: TypeAlias = Callable[[list[str]], Iterator[pa.RecordBatch]]
 _REMEDY = "Read it by itself to see what is wrong: the original message is not shown, as it may hold cells."
@@ -102,6 +104,8 @@ def parquet_files(path: str) -> BatchSource:
     if not files:
         raise InputError(f"no file is at {path!r}.", "Check the path; * stands for any part of a name.")
     with translate_errors(path, remedy=_REMEDY):
+        import pyarrow.dataset as ds  # takes longer than a small file
+
         data = ds.dataset(path if place.is_dir() else files, format="parquet", partitioning="hive")
         check_width(path, len(data.schema))
         _check_files(data, path)
@@ -117,7 +121,9 @@ def parquet_files(path: str) -> BatchSource:
 
 def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:
     """The rows of one file, with the values that the names of its folders give."""
-    given = ds.get_partition_keys(fragment.partition_expression)
+    from pyarrow.dataset import get_partition_keys
+
+    given = get_partition_keys(fragment.partition_expression)
     own = [name for name in names if name not in given]
     with fragment.filesystem.open_input_file(fragment.path) as stream:
         file = pq.ParquetFile(stream)

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import Counts, FloatArray, Mask
+from dipriv._base.parallel import each_in_parallel
 from dipriv._base.progress import Progress, no_progress
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
@@ -66,10 +68,8 @@ class CountedTables:
     known_counts: Mapping[str, ValueCounts] = field(repr=False, default_factory=dict)
 
     def count(self, counter: Counter) -> list[Counts]:
-        sums: list[Counts] = []
-        for table in self.tables():
-            sums = added(sums, counter(table))
-        return sums
+        counts: list[Counts] = []
+        return reduce(added, each_in_parallel(counter, self.tables()), counts)
 
     def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
         rest = [name for name in names if name not in self.known_counts]

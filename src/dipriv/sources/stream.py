@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dipriv._base.parallel import ahead
+from dipriv._base.parallel import ahead, each_in_parallel
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
@@ -46,7 +46,7 @@ from dipriv.sources.protocol import (
 )
 from dipriv.sources.typed import Batches, Look, TypedBatches, no_look, settle_columns_of_text, settle_texts
 
-MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 22, 1 << 13, 1 << 18
+MAX_BLOCK_CELLS, MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 1 << 21, 1 << 13, 1 << 17
 LIMITS = {"groups": "a reference per group needs the table in memory. Use dipriv.privatize on a dataframe."}
 _REPEATABLE = (
     "Give a source that gives the same rows in the same order each time: sort the query, return a fresh iterator, or "
@@ -90,7 +90,7 @@ class StreamSource:
         """Settle the types of text; then count and fingerprint the rows."""
         names, rules, progress = request.privatized, request.types, request.progress
         if not self.all_text:
-            rows = settle_columns_of_text(self.rows, names, rules, progress)
+            rows = settle_columns_of_text(self.rows, names, rules, keep=request.keep, progress=progress)
             _ask(rows, names)
             return _first_pass(rows, request)
         once = ReadOnce(self.rows, tuple(_columns_to_read(self.rows, request)))
@@ -124,14 +124,16 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
     key, digests, count = os.urandom(32), list[bytes](), 0
     running, kept = RunningCounts(), KeptBatches()
     for block in ahead(_blocks(rows, every, no_look if seen is None else seen.update)):
-        table = frames.read(block.select([name for name in every if name in used]))
+        table = frames.read_stored(block.select([name for name in every if name in used]), rows.schema)
+        labels = [name for name in request.privatized if table.column(name).storage.family == "label"]
+        table = table.stored(labels)
         kept.add(table.native)
         if not kept.is_whole:  # later passes will read the source again
-            digests += [block_digest(frames.read(earlier), request.verified, key) for earlier in kept]
+            read_earlier = (frames.read_stored(earlier, rows.schema) for earlier in kept)
+            digests += [block_digest(earlier, request.verified, key) for earlier in read_earlier]
             kept.close()
             digests.append(block_digest(table, request.verified, key))
-        texts = [name for name in request.labels_of if table.column(name).storage.family == "label"]
-        running.add(count_values(table, texts))
+        running.add(count_values(table, [name for name in request.labels_of if name in labels]))
         count += table.rows
         request.progress("reading", count, rows.n_rows)
     if not count:
@@ -175,7 +177,8 @@ class StreamedRows:
     def tables(self, what: str | None = None) -> Iterator[tuple[int, Table]]:
         """Each block with the number of its first row; an error instead of a block that is not what it was."""
         position = 0
-        for table in ahead(map(frames.read, self.kept)) if self.kept.is_whole else self._read_again():
+        kept = (frames.read_stored(block, self.batches.schema) for block in self.kept)
+        for table in ahead(kept) if self.kept.is_whole else self._read_again():
             yield position, table
             position += table.rows
             if what is not None:
@@ -187,7 +190,7 @@ class StreamedRows:
         """The blocks of the source, each verified before it is used."""
         position = 0
         for number, block in enumerate(_blocks(self.batches, self.names)):
-            table = frames.read(block)
+            table = frames.read_stored(block, self.batches.schema)
             known = self.digests[number] if number < len(self.digests) else None
             if block_digest(table, self.request.verified, self.key) != known:
                 raise self._changed(f"rows from number {position} on are not those of the first reading")
@@ -235,7 +238,7 @@ class StreamedRows:
         parts = []
         for position, table in self.tables("gathering the hold-out"):
             rows = selection.reference_rows(table, position)
-            parts.append(table.native if rows is None else table.take(rows).selected_rows())
+            parts.append((table if rows is None else table.take(rows)).selected_rows())
         return frames.read(pa.concat_tables(parts))
 
     def release(self, job: ReleaseJob) -> ReleasedBatches:
@@ -243,13 +246,25 @@ class StreamedRows:
 
     def released_pairs(self, job: ReleaseJob) -> Iterator[tuple[Table, pa.Table]]:
         """Selected rows and what they are released as, block by block."""
-        number, process, persons, sums = 0, os.getpid(), job.persons(), self._weight_sums(job)
-        for _, some in self._selected(job.selection.released_rows, "releasing"):
-            if os.getpid() != process:
-                raise forked()
+        process, persons, sums = os.getpid(), job.persons(), self._weight_sums(job)
+
+        def numbered() -> Iterator[tuple[int, Table]]:
+            number = 0
+            for _, some in self._selected(job.selection.released_rows, "releasing"):
+                if os.getpid() != process:
+                    raise forked()
+                yield number, some
+                number += some.rows
+
+        def release(block: tuple[int, Table]) -> tuple[Table, pa.Table]:
+            first, some = block
             typed = job.mechanism.typed(some)  # codes are cut, so that both sides can be compared
-            yield typed, job.mechanism.release(typed, job.keep, job.noise, first=number, persons=persons, sums=sums)
-            number += some.rows
+            return typed, job.mechanism.release(typed, job.keep, job.noise, first, persons=persons, sums=sums)
+
+        if persons is None:
+            yield from each_in_parallel(release, numbered())
+        else:  # what a person has in common is drawn with the first of their rows
+            yield from map(release, numbered())
 
     def _weight_sums(self, job: ReleaseJob) -> dict[str, Fraction] | None:
         """The sums of released weights that have a total, in a pass of their own."""
@@ -362,7 +377,7 @@ def forked() -> InputError:
 def _blocks(rows: TypedBatches, names: Sequence[str], look: Look = no_look) -> Iterator[pa.Table]:
     """Cut by the number of all columns of the source, so that every pass has the same blocks."""
     size = max(MIN_BLOCK_ROWS, min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // len(rows.schema)))
-    return cut(rows.batches(names, look), size)
+    return cut(rows.coded_batches(names, look), size)
 
 
 def open_file(file: File) -> StreamSource:

@@ -34,9 +34,10 @@ from dipriv._tables.column_types import (
     type_name,
 )
 from dipriv._tables.decorated import POINT, Shapes, class_counts, count_shapes, no_shapes, rewritten_cells
+from dipriv._tables.frames import wide_type, widened
 from dipriv._tables.notation import FileReading, Notation, file_reading, settle_column
 from dipriv._tables.presentation import Presentation, TextColumns
-from dipriv._tables.repeated import coded, distinct
+from dipriv._tables.repeated import coded, distinct, repeats, without_null_labels
 from dipriv.errors import InputError
 from dipriv.schema import MISSING_MARKS
 
@@ -114,17 +115,34 @@ class TypedBatches:
     def batches(self, names: Sequence[str], look: Look = no_look) -> Iterator[pa.RecordBatch]:
         """All rows of these columns, from the start; `look` is called with each batch as it was read."""
         schema = pa.schema([self.schema.field(name) for name in names])
+        for batch in self.coded_batches(names, look):
+            columns = [
+                array.dictionary.take(array.indices) if array.type != of.type else array
+                for array, of in zip(batch.columns, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def coded_batches(self, names: Sequence[str], look: Look = no_look) -> Iterator[pa.RecordBatch]:
+        """The same, where text that was read as a dictionary is one, if each label stands for several cells."""
+        fields = [self.schema.field(name) for name in names]
         for batch in self.rows.batches(names):
             look(batch)
-            columns = in_parallel(self._column, zip(names, batch.columns, strict=True)) if self.types else batch.columns
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            columns = in_parallel(self._column, zip(names, batch.columns, strict=True))
+            typed = [of.with_type(array.type) for of, array in zip(fields, columns, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(typed))
 
     def _column(self, named: tuple[str, pa.Array]) -> pa.Array:
         name, array = named
-        if pt.is_dictionary(array.type) and not pt.is_dictionary(self.schema.field(name).type):
-            return self._column((name, array.dictionary)).take(array.indices)
+        wanted = self.schema.field(name).type
+        if pt.is_dictionary(array.type) and not pt.is_dictionary(wanted):
+            labels = self._column((name, array.dictionary))
+            if not is_text(wanted) or pt.is_string_view(wanted) or not repeats(array):
+                return labels.take(array.indices).cast(wanted)
+            return without_null_labels(pa.DictionaryArray.from_arrays(array.indices, labels.cast(wanted)))
         if name not in self.types:
             return array
+        if pt.is_dictionary(array.type):
+            return widened(array)
         if name in self.notations:
             array = self.notations[name].plainly(array, (*MISSING_MARKS, *self.marks))
         return parse(array, self.types[name], self.marks)
@@ -207,9 +225,18 @@ def _stays_text(shapes: Shapes, is_text: bool | None, given: Given | None) -> bo
 
 
 def settle_columns_of_text(
-    rows: Batches, privatized: Sequence[str], rules: TypeRules, progress: Progress = no_progress
+    rows: Batches,
+    privatized: Sequence[str],
+    rules: TypeRules,
+    *,
+    keep: Sequence[str] = (),
+    progress: Progress = no_progress,
 ) -> TypedBatches:
-    """The rows of a table that has types: its columns of text are judged if nothing is said about them."""
+    """The rows of a table that has types: its columns of text are judged if nothing is said about them.
+
+    Dictionaries that are kept have 32-bit indices: narrower ones may have no room for the labels of all batches,
+    and a file that is written has one dictionary for all of them.
+    """
     type_of = {name: rows.schema.field(name).type for name in privatized}
     texts = [name for name in privatized if is_text(type_of[name])]
     nulls = [name for name in privatized if pt.is_null(type_of[name])]
@@ -225,7 +252,13 @@ def settle_columns_of_text(
     found |= {name: settle(name, NO_CELLS, rules.given[name]) for name in nulls if name in rules.given}
     questions = tuple(of for of in found.values() if isinstance(of, Question))
     types = {name: of for name, of in found.items() if isinstance(of, pa.DataType)}
+    types |= {name: wide_type(of) for name in keep if _is_narrow(of := rows.schema.field(name).type)}
     return TypedBatches(rows, types, rules.marks, questions)
+
+
+def _is_narrow(arrow_type: pa.DataType) -> bool:
+    """Whether this is a dictionary with indices of less than 32 bits."""
+    return bool(pt.is_dictionary(arrow_type) and arrow_type.index_type.bit_width < 32)
 
 
 def _sums(

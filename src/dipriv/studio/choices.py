@@ -42,7 +42,7 @@ class Choices:
         """The options that a forecast depends on, where they are given."""
         given: dict[str, Any] = {
             "delta": self.delta,
-            "schema": self.schema if self.schema or self.schema.rules or self.schema.dialect else None,
+            "schema": self.schema if self.schema != NOTHING or self.schema.is_draft else None,
             "types": dict(self.types) or None,
             "dialect": self.dialect or None,
             "keep": self.keep or None,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar, cast, get_args
+from dataclasses import fields, replace
+from typing import Any, TypeVar, get_args
 
 from dipriv.dialect import Dialect
 from dipriv.errors import DiprivError, InputError
 from dipriv.inspection import ColumnFacts
 from dipriv.release.options import ReleaseOptions
-from dipriv.schema import ColumnType, Kind, Schema
+from dipriv.schema import ColumnType, Kind, Meaning, Schema
 from dipriv.studio.choices import Choices
 from dipriv.studio.wording import sentence
 
@@ -34,7 +34,7 @@ class Form:
 
     def lines(self, name: str) -> list[str]:
         """The lines of a field that are not empty."""
-        return [line.strip() for line in self.text(name).splitlines() if line.strip()]
+        return _lines(self.text(name))
 
     def number(self, name: str, what: str) -> float | None:
         """A number, or None if the field is empty."""
@@ -75,7 +75,7 @@ def of_table(form: Form, choices: Choices, columns: Sequence[ColumnFacts]) -> Ch
     """Uses, types and declared kinds of columns, how the file is written, and the privacy unit."""
     uses: dict[str, list[str]] = {use: [] for use in USES}
     types: dict[str, Any] = {}
-    kinds: dict[str, Any] = {}
+    kinds = declared(choices.schema)
     for number, column in enumerate(columns):
         use, column_type = form.text(f"use-{number}") or "release", form.text(f"type-{number}")
         if use not in USES or column_type not in ("", *TYPES):
@@ -84,11 +84,15 @@ def of_table(form: Form, choices: Choices, columns: Sequence[ColumnFacts]) -> Ch
         uses[use].append(column.name)
         if use == "release":
             types |= {column.name: column_type} if column_type else {}
-            kind = _kind(form, number, column)
-            kinds |= {} if kind is None else {column.name: kind}
+        kind = _kind(form, number, column, kinds.get(column.name)) if use == "release" else None
+        if kind is not None:
+            kinds[column.name] = kind
+        else:
+            kinds.pop(column.name, None)
     unit = form.text("unit") or None
     dialect = form.checked(lambda: _dialect(form, choices.dialect))
-    schema = form.checked(lambda: Schema(kinds, choices.schema.dialect, **choices.schema.rules.to_dict()))
+    is_draft = bool(form.text("drafted")) or (choices.schema.is_draft and not form.text("checked"))
+    schema = form.checked(lambda: _schema(choices.schema, kinds, choices.schema.rules.to_dict(), is_draft))
     return form.done(
         replace(
             choices,
@@ -111,11 +115,10 @@ def of_question(form: Form, choices: Choices) -> Choices:
         pairs.append((one, other))
     if removed := form.text("remove"):
         pairs = [pair for number, pair in enumerate(pairs) if str(number) != removed]
-    rest = {name: value for name, value in choices.schema.rules.to_dict().items() if name != "rules"}
-    schema = form.checked(
-        lambda: Schema(dict(choices.schema), choices.schema.dialect, rules=form.lines("rules"), **rest)
-    )
-    schema = choices.schema if schema is None else schema
+    before = choices.schema
+    rules = before.rules.to_dict() | {"rules": form.lines("rules")}
+    schema = form.checked(lambda: _schema(before, declared(before), rules, before.is_draft))
+    schema = before if schema is None else schema
     return form.done(replace(choices, target=form.text("target") or None, pairs=tuple(pairs), schema=schema))
 
 
@@ -152,31 +155,54 @@ def _dialect(form: Form, before: Dialect) -> Dialect:
     return replace(before, **given, skip=skip, missing=tuple(form.lines("missing")))
 
 
-def _kind(form: Form, number: int, column: ColumnFacts) -> Kind | None:
-    """The kind that is declared for a column, if one is."""
+def declared(schema: Schema) -> dict[str, Kind | Meaning]:
+    """What a schema declares of each column: a meaning stands for the kind that it is released as."""
+    return {**schema, **schema.meanings}
+
+
+def _schema(before: Schema, kinds: Mapping[str, Kind | Meaning], rules: Mapping[str, Any], is_draft: bool) -> Schema:
+    """A schema with other kinds and rules."""
+    schema = Schema(kinds, before.dialect, **rules)
+    schema.is_draft = is_draft
+    return schema
+
+
+def _kind(form: Form, number: int, column: ColumnFacts, before: Kind | Meaning | None) -> Kind | Meaning | None:
+    """What is declared for a column, if something is: what was before, if its fields are as they were shown."""
+    if all(form.lines(f"{field}-{number}") == _lines(text) for field, text in shown(before).items()):
+        return before
     name, where = form.text(f"kind-{number}"), f"Column {column.name!r}"
+    if name not in ("", *KINDS, getattr(before, "name", "")):
+        form.problems.append(f"{where}: the form has a value that is not offered.")
+        return None
     values = form.lines(f"values-{number}")
-    fields: dict[str, Any] = {
+    values_of: dict[str, Any] = {
         "lower": form.number(f"lower-{number}", f"{where}: the lowest value"),
         "upper": form.number(f"upper-{number}", f"{where}: the highest value"),
         "step": form.read(_number, form.text(f"step-{number}"), f"{where}: the step is not a number"),
         "resolution": form.text(f"resolution-{number}") or None,
     }
-    given = {field: value for field, value in fields.items() if value is not None}
+    given = {field: value for field, value in values_of.items() if value is not None}
     if not name:
         if given or values:
             form.problems.append(f"{where}: choose a kind for what is declared.")
         return None
     if values:
-        read = _reader(column.storage) if name == "categorical" else _number
+        of_text: dict[str, Callable[[str], Any]] = {
+            "code": str,
+            "postal": str,
+            "text": str,
+            "categorical": _reader(column.storage),
+        }
+        read = of_text.get(name, _number)
         levels = [
             form.read(read, text, f"{where}: line {line} of its values cannot be read")
             for line, text in enumerate(values, 1)
         ]
         given["atoms" if name == "mixed" else "levels"] = levels
-    entry = {column.name: {"kind": name} | given}
-    found = form.checked(lambda: Schema.from_dict(entry))
-    return None if found is None else found[column.name]
+    beside = not_shown(before) if name == getattr(before, "name", "") else {}
+    found = form.checked(lambda: Schema.from_dict({column.name: {"kind": name} | beside | given}))
+    return None if found is None else declared(found)[column.name]
 
 
 def _reader(storage: str) -> Callable[[str], Any]:
@@ -200,7 +226,21 @@ def _truth(text: str) -> bool:
     return text.lower() == "true"
 
 
-def shown_levels(kind: Kind | None) -> str:
-    """The levels or atoms of a kind, one a line, as `of_table` reads them."""
-    values = cast("tuple[Any, ...] | None", getattr(kind, "levels", None) or getattr(kind, "atoms", None))
-    return "\n".join(str(value) for value in values or ())
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines() if line.strip()]
+
+
+def shown(kind: Kind | Meaning | None) -> dict[str, str]:
+    """The fields of a declaration as the form shows them and `of_table` reads them: values one a line."""
+    values = getattr(kind, "levels", None) or getattr(kind, "atoms", None) or ()
+    found = {field: getattr(kind, field, None) for field in ("lower", "upper", "step", "resolution")}
+    return {
+        "kind": getattr(kind, "name", ""),
+        "values": "\n".join(str(value) for value in values),
+    } | {field: "" if value is None else str(value) for field, value in found.items()}
+
+
+def not_shown(kind: Kind | Meaning | None) -> dict[str, Any]:
+    """The fields of a declaration that the form does not have: digits of postal codes, the total of weights."""
+    found = [] if kind is None else [one for one in fields(kind) if one.name not in (*shown(None), "levels", "atoms")]
+    return {one.name: value for one in found if (value := getattr(kind, one.name)) != one.default}

@@ -14,7 +14,7 @@ from dipriv.release.options import DEFAULT_DELTA, DEFAULT_ROWS_PER_UNIT, Release
 from dipriv.report import formats
 from dipriv.report.page import guarantee_lines, style
 from dipriv.schema import RESOLUTIONS
-from dipriv.studio.forms import KINDS, TYPES, shown_levels
+from dipriv.studio.forms import KINDS, TYPES, declared, not_shown, shown
 from dipriv.studio.picture import picture
 from dipriv.studio.tabs import MAX_UPLOAD, Tab
 from dipriv.studio.wording import sentence
@@ -115,7 +115,9 @@ def _environment() -> Any:
         TYPES=TYPES,
         RESOLUTIONS=RESOLUTIONS,
         DEFAULT_ROWS_PER_UNIT=DEFAULT_ROWS_PER_UNIT,
-        shown_levels=shown_levels,
+        declared=declared,
+        shown=shown,
+        not_shown=not_shown,
         guarantee_lines=guarantee_lines,
         unit_name=unit_name,
         said=verdict_wording,

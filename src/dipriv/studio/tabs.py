@@ -111,7 +111,7 @@ class Tab:
     def released_names(self) -> list[str]:
         """The columns that are privatized."""
         choices, look = self.ready
-        left_out = {*choices.keep, *choices.drop, choices.unit}
+        left_out = {*choices.keep, *choices.drop, *choices.schema.left_out, choices.unit}
         return [column.name for column in look.inspection.columns if column.name not in left_out]
 
     def act(self, action: str, fields: Mapping[str, Sequence[str]]) -> None:
@@ -260,7 +260,8 @@ class Tab:
     def _take(self, choices: Choices) -> None:
         """Other choices have another plan."""
         if choices != self.choices:
-            self.choices, self.plan, self.audit = choices, None, None
+            self.plan, self.audit = None, None
+        self.choices = choices
 
     def _start(self, job: str, then: Callable[[Any], None], function: Callable[..., Any], *arguments: Any) -> None:
         self.job, self._then = job, then
@@ -280,7 +281,7 @@ class Tab:
         if self.choices is None:
             return
         names = {column.name for column in look.inspection.columns}
-        others = [name for name in self.choices.schema if name not in names]
+        others = [name for name in forms.declared(self.choices.schema) if name not in names]
         if others:
             self.choices = replace(self.choices, schema=NOTHING)
             self.failure = Failure(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dipriv
+from dipriv._base.endings import NOTHING_IS_SPENT, if_it_ends
 from dipriv._base.progress import Progress
 from dipriv._tables.arrow import is_text
 from dipriv._tables.column_types import TypeRules
@@ -24,6 +25,7 @@ from dipriv.report import check_extras, compare
 from dipriv.sources.files import File
 from dipriv.studio.choices import Choices
 from dipriv.studio.sketches import Sketch, sketch
+from dipriv.studio.worker import spends
 from dipriv.utility.plan import Forecast
 from dipriv.utility.verdict import Verdict
 
@@ -56,6 +58,7 @@ class Released:
     guarantee: str
     accounts: tuple[str, ...]
     warnings: tuple[str, ...]
+    """Those about private rows begin with "Private:"."""
     is_seeded: bool
 
 
@@ -80,38 +83,43 @@ def plan(progress: Progress, choices: Choices) -> Forecast:
     return dipriv.plan(choices.path, EPSILONS, **choices.of_plan())
 
 
+@spends
 def release(progress: Progress, choices: Choices, output: Path, report: Path, ledger: str | None) -> Released:
     """Make the release; then a report, whose failure does not undo it."""
-    check_extras()
-    with _collected() as said, Ledger.open(ledger) as opened:
-        made = dipriv.privatize_file(
-            choices.path,
-            output,
-            choices.epsilon,
-            ledger=opened,
-            sample=True,
-            progress=progress,
-            **choices.of_release(),
+    with if_it_ends(NOTHING_IS_SPENT):
+        check_extras()
+        opened = Ledger.open(ledger)
+    with _complete(output) as complete:
+        with _collected() as said, opened:
+            made = dipriv.privatize_file(
+                choices.path,
+                output,
+                choices.epsilon,
+                ledger=opened,
+                sample=True,
+                progress=progress,
+                **choices.of_release(),
+            )
+            complete.append(made)
+            reservation = made.receipt.reservation
+            places = () if reservation is None else (reservation, *reservation.also)
+            accounts = tuple(
+                f"Data set {one.dataset!r}, release {one.number}: {opened.dataset(one.dataset)}." for one in places
+            )
+            progress("comparing", 0, None)
+            fault = _write_report(made, choices, report)
+        return Released(
+            files=(output, *(output.with_name(output.name + ending) for ending in ENDINGS)),
+            report=None if fault else report,
+            report_fault=fault,
+            rows=made.row_counts.released,
+            read=made.row_counts.read,
+            verdict=made.verdict,
+            guarantee=str(made.guarantee),
+            accounts=accounts,
+            warnings=tuple(said),
+            is_seeded=choices.seed is not None,
         )
-        reservation = made.receipt.reservation
-        places = () if reservation is None else (reservation, *reservation.also)
-        accounts = tuple(
-            f"Data set {one.dataset!r}, release {one.number}: {opened.dataset(one.dataset)}." for one in places
-        )
-        progress("comparing", 0, None)
-        fault = _write_report(made, choices, report)
-    return Released(
-        files=(output, *(output.with_name(output.name + ending) for ending in ENDINGS)),
-        report=None if fault else report,
-        report_fault=fault,
-        rows=made.row_counts.released,
-        read=made.row_counts.read,
-        verdict=made.verdict,
-        guarantee=str(made.guarantee),
-        accounts=accounts,
-        warnings=tuple(said),
-        is_seeded=choices.seed is not None,
-    )
 
 
 def audit(progress: Progress, choices: Choices) -> Audit:
@@ -141,11 +149,20 @@ def _write_report(made: Release[Any], choices: Choices, path: Path) -> str:
             ).write(path)
     except Exception as error:
         return error.fault if isinstance(error, DiprivError) else type(error).__name__
-    except BaseException as stop:
-        loss = spent(made.guarantee.epsilon, made.guarantee.delta)
-        stop.add_note(f"The release itself is complete: {choices.output} is written, and {loss}.")
-        raise
     return ""
+
+
+@contextmanager
+def _complete(output: Path) -> Iterator[list[Release[Any]]]:
+    """What follows a release may fail; the release that is put here is complete all the same, and the error says so."""
+    complete: list[Release[Any]] = []
+    try:
+        yield complete
+    except BaseException as error:
+        for made in complete:
+            loss = spent(made.guarantee.epsilon, made.guarantee.delta)
+            error.add_note(f"The release itself is complete: {output.name} is written, and {loss}.")
+        raise
 
 
 @contextmanager
@@ -157,7 +174,9 @@ def _collected() -> Iterator[list[str]]:
         for category in (dipriv.PrivacyWarning, dipriv.UtilityWarning, dipriv.RuleWarning):
             warnings.simplefilter("always", category)
         yield said
-        said += dict.fromkeys(str(one.message) for one in caught)
+        said += dict.fromkeys(
+            f"{'Private: ' * issubclass(one.category, dipriv.RuleWarning)}{one.message}" for one in caught
+        )
 
 
 def _too_large(what: str) -> InputError:

@@ -18,8 +18,8 @@ from multiprocessing import connection as connections
 from multiprocessing import get_context, parent_process
 from typing import Any, NoReturn, TypeAlias
 
+from dipriv._base.endings import MAY_BE_SPENT, NOTHING_IS_SPENT
 from dipriv._base.progress import Progress
-from dipriv._base.unforeseen import NOTHING_IS_SPENT
 from dipriv.errors import DiprivError
 
 PATIENCE = 20.0
@@ -28,6 +28,13 @@ PAUSE = 0.1
 """Seconds between two messages about progress, at least."""
 Job: TypeAlias = Callable[..., Any]
 """Called with a progress callback and its arguments; a function that a process can import."""
+_SPENDING: set[Job] = set()
+
+
+def spends(job: Job) -> Job:
+    """Mark a job that may have spent ε when it is stopped and does not say more."""
+    _SPENDING.add(job)
+    return job
 
 
 @dataclass(frozen=True)
@@ -141,12 +148,14 @@ def serve(pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the studio, which then stops its workers
     signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    otherwise = NOTHING_IS_SPENT
     try:
         while True:
             job, arguments = pipe.recv()
+            otherwise = MAY_BE_SPENT if job in _SPENDING else NOTHING_IS_SPENT
             pipe.send(("result", _outcome(job, arguments, _reporting(pipe))))
     except Stopped as stop:
-        notes = tuple(getattr(stop, "__notes__", ())) or (NOTHING_IS_SPENT,)
+        notes = tuple(getattr(stop, "__notes__", ())) or (otherwise,)
         with contextlib.suppress(OSError):
             pipe.send(("result", Failure("The work was stopped.", "", notes, is_stop=True)))
     except (EOFError, OSError):  # the studio has ended

@@ -82,6 +82,10 @@ class ColumnEvidence:
     """Whether numbers are released as multiples of a step that was found from the rows."""
     line: Line | None = None
     """The bins of a column of numbers; None where the states are values or labels."""
+    several: bool = False
+    """Whether a state that has rows is a bin of several values."""
+    bounded: bool = False
+    """Whether levels or bounds are declared."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ class Evidence:
     pairs: tuple[MeasuredPair, ...] = ()
     pairs_named: bool = False
     """Whether pairs, or a target, were named to be measured first."""
+    foreseen: tuple[float, ...] = ()
+    """The noise of a count of each column, as a share of the rows, as it was expected before learning."""
 
 
 def judge(
@@ -80,7 +82,7 @@ def judge(
         columns = tuple(_not_measured(name, rows, guarantee, kept.get(name)) for name in names)
         return Verdict(rows, guarantee.epsilon, source, columns, advice=(Advice(AdviceKind.COMPARE),))
     errors = [expected_error(column, rows) for column in evidence.columns]
-    needed = factor_needed([column.noise for column in evidence.columns])
+    needed = factor_needed(evidence.foreseen or [column.noise for column in evidence.columns])
     verdict = Verdict(
         rows,
         guarantee.epsilon,
@@ -93,7 +95,8 @@ def judge(
         len(names) * (len(names) - 1) // 2,
         needed,
     )
-    return replace(verdict, advice=tuple(_advice(verdict, evidence)))
+    held_out = guarantee.reference.rows is not None
+    return replace(verdict, advice=tuple(_advice(verdict, evidence, held_out)))
 
 
 def factor_needed(noises: Sequence[float]) -> float | None:
@@ -140,7 +143,7 @@ def _reasons(column: ColumnEvidence, error: ExpectedError) -> list[Reason]:
     ]
     if error.noise > CLEARLY_LOST:
         found.insert(0, Reason(ReasonKind.NOISE_ABOVE_COUNTS))
-    if occupied == 1 and not column.merged and error.hidden >= WORTH_SAYING:
+    if occupied == 1 and not column.several and not column.merged and error.hidden >= WORTH_SAYING:
         found.insert(0, Reason(ReasonKind.CONSTANT, round(error.hidden, 4)))
     return found
 
@@ -183,15 +186,17 @@ def _not_measured(name: str, rows: int, guarantee: Guarantee, fidelity: float | 
     return ColumnVerdict(name, Grade.UNKNOWN, mean, least, most, fidelity, reasons)
 
 
-def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
-    """The most useful first."""
+def _advice(verdict: Verdict, evidence: Evidence, held_out: bool) -> list[Advice]:
+    """The most useful first; to hold out rows only where columns are good enough to bear it."""
     own = {column.name: column for column in evidence.columns}
     bad = [column.name for column in verdict.by_gravity if column.grade is not Grade.GOOD]
     useless = {column.name for column in verdict.columns if Reason(ReasonKind.ONLY_OTHER) in column.reasons}
     helped = {
         AdviceKind.DROP: [name for name in bad if name in useless],
         AdviceKind.DECLARE_LEVELS: [name for name in bad if own[name].found and name not in useless],
-        AdviceKind.DECLARE_RANGE: [name for name in bad if own[name].line is not None or own[name].rounded],
+        AdviceKind.DECLARE_RANGE: [
+            name for name in bad if (own[name].line is not None or own[name].rounded) and not own[name].bounded
+        ],
     }
     found = [Advice(kind, tuple(names)) for kind, names in helped.items() if names]
     if verdict.too_small is not None:
@@ -203,7 +208,8 @@ def _advice(verdict: Verdict, evidence: Evidence) -> list[Advice]:
         found.append(Advice(AdviceKind.EPSILON, tuple(within), _two_digits_up(most)))
     if not evidence.pairs_named and len(verdict.pairs) < (verdict.all_pairs or 0):
         found.append(Advice(AdviceKind.PAIRS))
-    if verdict.fidelity is not None and verdict.fidelity < SYNTHETIC:
+    synthetic = verdict.fidelity is not None and verdict.fidelity < SYNTHETIC
+    if synthetic and verdict.grade is Grade.GOOD and not held_out:
         found.append(Advice(AdviceKind.HOLDOUT))
     return found
 

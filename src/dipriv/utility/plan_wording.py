@@ -106,8 +106,10 @@ def _which(plan: Forecast) -> str:
             f"For single columns ε = {in_full(enough.epsilon)} is enough: {_kept(enough)}. For pairs of columns no "
             f"ε up to {in_full(found.epsilon)} is enough: their tables are few, or mostly noise. {needed}"
         )
-    lost = [column.name for column in found.columns if column.most > LOST]
-    names = f", and {_named(lost)} may be lost" if lost else ""
+    lost = [column.name for column in found.columns if column.error > LOST]
+    doubtful = [column.name for column in found.columns if column.error <= LOST < column.most]
+    names = f", and {_named(lost)} to be lost" if lost else ""
+    names += f", but with many labels or values {_named(doubtful)} may be lost" if doubtful else ""
     return f"No ε up to {in_full(found.epsilon)} is enough for this table: there, {_kept(found)}{names}. {needed}"
 
 

@@ -8,6 +8,8 @@ from dipriv.utility.verdict import Advice, AdviceKind, ColumnVerdict, Grade, Rea
 
 SYNTHETIC = 0.05
 """Rows whose values have a smaller correlation with the true ones are as good as synthetic."""
+FAINT = 0.01
+"""Expected correlations are simulated where columns depend on each other: smaller ones are within the error of that."""
 LINES = 12
 """How many lines a summary has at most."""
 SHOWN = 3
@@ -33,7 +35,7 @@ _REASONS = {
     ReasonKind.NOT_MEASURED: "nothing was measured that says how good it is",
 }
 _HIDDEN = {
-    ReasonKind.CONSTANT: "it became constant, and noise hides whether it was",
+    ReasonKind.CONSTANT: "every released row has the same value, and noise hides whether there were others",
     ReasonKind.LABELS: "noise hides which labels there are",
     ReasonKind.NULLS: "noise hides whether cells are missing",
     ReasonKind.ENDS: "noise hides most of its range",
@@ -62,14 +64,15 @@ def advice(one: Advice) -> str:
     return {
         AdviceKind.EPSILON: f"About {factor} times as much ε, or as many rows, would make {names} good (a further "
         "release of this table adds its ε to this one's).",
-        AdviceKind.FEWER_COLUMNS: "Release fewer columns, or more rows, or use more ε.",
+        AdviceKind.FEWER_COLUMNS: "Release fewer columns (drop=[...], --drop), or more rows, or use more ε.",
         AdviceKind.DROP: f"Drop {names}.",
         AdviceKind.DECLARE_LEVELS: f"Declare the levels of {names} in a schema, if they are public: none of them "
         'becomes "(other)" then.',
         AdviceKind.DECLARE_RANGE: f"Declare levels or bounds of {names} in a schema, if they are public.",
         AdviceKind.PAIRS: "Name a target, or pairs, if you study how columns depend on each other.",
         AdviceKind.HOLDOUT: "If single rows matter, hold out a quarter of the rows (holdout=0.25, --holdout 0.25): "
-        "more of each released row is kept then.",
+        "more of each released row is kept, but errors of columns grow up to about 4 times, and fewer pairs are "
+        "measured, or none (see dipriv plan).",
         AdviceKind.COMPARE: "Compare the release with the private table in a report before you publish it.",
     }[one.kind]
 
@@ -92,26 +95,33 @@ def summary(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """The grade, and how many columns have which.
+    """The grade of single columns and how many have which, and how many relations between them were measured well.
 
     >>> from dipriv.guarantee.guarantee import ReferenceSource
     >>> columns = (ColumnVerdict("age", Grade.GOOD), ColumnVerdict("city", Grade.LOST), ColumnVerdict("x", Grade.GOOD))
     >>> headline(Verdict(10, 1.0, ReferenceSource.PRIVATE, columns))
     'Verdict: usable. 2 of 3 columns good, 1 lost.'
+    >>> headline(Verdict(10, 1.0, ReferenceSource.PRIVATE, columns, all_pairs=3))
+    'Verdict: usable for single columns; relations between columns: 0 of 3 measured well. 2 of 3 columns good, 1 lost.'
     """
-    total = len(verdict.columns)
+    total, relations = len(verdict.columns), ""
+    if verdict.all_pairs:
+        of = " for single columns" if verdict.grade in (Grade.GOOD, Grade.USABLE) else ""
+        relations = f"{of}; relations between columns: {_well(verdict):,} of {verdict.all_pairs:,} measured well"
     counts = [f"{len(verdict.good)} of {total} column{'s' * (total != 1)} good"]
     counts += [
         f"{len(names)} {grade.value}"
         for grade in (Grade.USABLE, Grade.LOST, Grade.UNKNOWN)
         if (names := verdict.named(grade))
     ]
-    return f"Verdict: {verdict.grade.value}. {', '.join(counts)}."
+    return f"Verdict: {verdict.grade.value}{relations}. {', '.join(counts)}."
 
 
 def use(verdict: Verdict) -> str:
     """What the release may be used for, in a sentence."""
     see_pairs = " For how columns depend on each other, see Pairs." if verdict.all_pairs else ""
+    if verdict.all_pairs and not _well(verdict):
+        see_pairs = " Not for how columns depend on each other."
     return {
         Grade.GOOD: f"good for the distributions of single columns.{see_pairs}",
         Grade.USABLE: f"with care; look at the columns below before you rely on them.{see_pairs}",
@@ -146,15 +156,21 @@ def pairs(verdict: Verdict) -> str:
     total, measured = verdict.all_pairs or 0, len(verdict.pairs)
     if not measured:
         return f"none of {total:,} measured: the columns are released as if they were independent."
-    well = sum(pair.grade is Grade.GOOD for pair in verdict.pairs)
+    well = _well(verdict)
     noise = sum(pair.grade is Grade.LOST for pair in verdict.pairs)
     if total == 1:
         return f"the only one is measured{', but it is no more than noise' if noise else ''}."
     detail = f", {well:,} of them well" + (f", {noise:,} no more than noise" if noise else "")
     if measured == total:
         return f"all {total:,} measured{detail}."
-    others = f"The other {total - measured:,} are released as if independent given those: what they show may be wrong."
+    rest = f"{total - measured:,} are" if total - measured > 1 else "one is"
+    others = f"The other {rest} released as if independent given those: what they show may be wrong."
     return f"{measured:,} of {total:,} measured{detail}. {others}"
+
+
+def _well(verdict: Verdict) -> int:
+    """How many pairs were measured well."""
+    return sum(pair.grade is Grade.GOOD for pair in verdict.pairs)
 
 
 def rows(verdict: Verdict) -> str:
@@ -165,9 +181,27 @@ def rows(verdict: Verdict) -> str:
     if most < SYNTHETIC:
         return (
             "as good as synthetic data: a row says almost nothing about its original (expected correlation "
-            f"{max(0.0, most):.2g} in the best column)."
+            f"{correlation(most)} in the best column)."
         )
     return f"the expected correlation of released with true values is {most:.2g} in the best column."
+
+
+def expected_error(column: ColumnVerdict) -> str:
+    """The expected error; of an unknown column, which may be kept or lost, how large it may be."""
+    if column.error is None:
+        return ""
+    if column.grade is Grade.UNKNOWN and column.most is not None:
+        return f"up to {column.most:.3f}"
+    return f"{column.error:.3f}"
+
+
+def correlation(kept: float) -> str:
+    """An expected correlation with two digits; a faint one is not distinguished from none.
+
+    >>> correlation(0.0312), correlation(0.0034)
+    ('0.031', 'below 0.01')
+    """
+    return f"below {FAINT:g}" if kept < FAINT else f"{kept:.2g}"
 
 
 def percent(share: float) -> str:
@@ -192,14 +226,14 @@ def listed(names: Sequence[str], shown: int = SHOWN) -> str:
 
 def _columns(columns: Sequence[ColumnVerdict]) -> str:
     """The worst columns with the gravest reason of each."""
-    same = {column.reasons[:1] for column in columns}
+    same, more = {column.reasons[:1] for column in columns}, len(columns) - SHOWN
+    where = " (all in the data sheet)" if more > 0 else ""
     if len(columns) > 1 and len(same) == 1 and columns[0].reasons and columns[0].reasons[0].share is None:
-        return f"{listed([column.name for column in columns])}: {columns[0].reasons[0].text}"
+        return f"{listed([column.name for column in columns])}{where}: {columns[0].reasons[0].text}"
     worst = [
         repr(column.name) + (f" ({column.reasons[0].text})" if column.reasons else "") for column in columns[:SHOWN]
     ]
-    more = len(columns) - len(worst)
-    return ", ".join(worst) + (f" and {more} more" if more else "")
+    return ", ".join(worst) + (f" and {more} more{where}" if more > 0 else "")
 
 
 def identifiers_released(names: Sequence[str]) -> str:
@@ -207,4 +241,12 @@ def identifiers_released(names: Sequence[str]) -> str:
     return (
         f"{', '.join(map(repr, names))}: by the name an identifier, but privatized as any other column. Leave it out, "
         'or declare in a schema what it is: kind = "identifier", or "code" for labels.'
+    )
+
+
+def people_released(names: Sequence[str]) -> str:
+    """That columns, by their names, hold names of people or how to reach them: those that many rows share come out."""
+    return (
+        f"{', '.join(map(repr, names))}: by the name, names of people or how to reach them, but privatized as any "
+        "other column: what many rows share is released as it is. Leave it out, or declare in a schema what it is."
     )

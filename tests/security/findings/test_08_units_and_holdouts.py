@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 import dipriv
 from dipriv.cli import app
-from dipriv.errors import BudgetError
+from dipriv.errors import BudgetError, PrivacyWarning
 from dipriv.ledger import Ledger
 
 N = 400
@@ -31,20 +32,33 @@ def privatize(ledger: Ledger, dataset: str, **options: Any) -> None:
     dipriv.privatize(VISITS, 1.0, columns=["age", "pay"], ledger=ledger, dataset=dataset, **options)
 
 
-@pytest.mark.parametrize("first", ["who", None])
-def test_rows_and_persons_do_not_mix(first: str | None, ledger: Ledger) -> None:
+def test_rows_are_not_released_after_persons(ledger: Ledger) -> None:
     """For a person of 100 rows the release of rows alone is 100 ε."""
-    person: dict[str, Any] = {"unit": "who"}
-    before, after = (person, {}) if first else ({}, person)
-    privatize(ledger, "visits", **before)
+    privatize(ledger, "visits", unit="who")
     with pytest.raises(BudgetError, match="do not add up") as caught:
-        privatize(ledger, "visits", **after)
-    assert ("--unit who" if first else "without --unit") in caught.value.command
+        privatize(ledger, "visits")
+    assert "--unit who" in caught.value.command
     assert (ledger.dataset("visits").spent, ledger.dataset("visits").releases) == (1.0, 1)
-    privatize(ledger, "visits", **before)  # control: the same unit adds up
+    privatize(ledger, "visits", unit="who")  # control: the same unit adds up
     found = ledger.dataset("visits")
     assert found.spent == 2.0
     assert found.power() == pytest.approx(0.05 * np.exp(2), rel=1e-6)
+
+
+def test_persons_after_rows_are_counted_for_a_row(ledger: Ledger, tmp_path: Path) -> None:
+    """What protects a person protects each of their rows; of a person, the ledger states nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        privatize(ledger, "visits")
+    with pytest.warns(PrivacyWarning, match="together protect one row"):
+        privatize(ledger, "visits", unit="who")
+    found = ledger.dataset("visits")
+    assert found.spent == 2.0
+    assert found.power() == pytest.approx(0.05 * np.exp(2), rel=1e-6)
+    shown = CliRunner().invoke(app, ["ledger", "show", "visits", "--ledger", str(tmp_path / "ledger.db")]).stdout
+    assert "After 2 releases the best test of one row's true value" in shown
+    assert "together they protect a row" in shown
+    assert "all rows of a person" not in shown
 
 
 def test_no_power_is_stated_where_rows_are_exposed(ledger: Ledger, tmp_path: Path) -> None:

@@ -42,6 +42,14 @@ def test_the_figures_of_the_kernels_are_those_on_record() -> None:
     assert f"({bounds['draws']:,} draws, 95%)" in PROMISE
 
 
+def test_the_figures_of_several_columns_are_those_on_record() -> None:
+    rows = on_record("audit/rows.json")
+    parts = [one["bound"] / one["epsilon"] for one in rows["several columns"]]
+    assert row_of("the kernels alone: noise on rows of 2, 3 and 10 columns") == f"{min(parts):.2f} to {max(parts):.2f}"
+    assert {one["kind"].partition(" ")[0] for one in rows["several columns"]} == {"2", "3", "10"}
+    assert f"({rows['draws']:,} draws, 95%; {rows['date']})" in PROMISE
+
+
 def test_the_repeated_audits_say_that_they_are_about_one_column() -> None:
     repeated = on_record("audit/bounds.json")["repeated"]
     audits, above = (sum(one[key] for one in repeated) for key in ("audits", "above"))
@@ -56,7 +64,10 @@ def test_whole_releases_with_the_private_reference_stand_beside_them() -> None:
 
 
 def test_the_readme_has_the_same_figures() -> None:
-    kernels = row_of("the kernels alone: noise on one value of one of seven fixed distributions")
+    bounds, rows = (on_record(f"audit/{name}.json") for name in ("bounds", "rows"))
+    every = [*bounds["one column"], *bounds["three columns"], *rows["several columns"]]
+    parts = [one["bound"] / one["epsilon"] for one in every]
+    kernels = f"{min(parts):.2f} to {max(parts):.2f}"
     releases = row_of("whole releases of one or two columns with the private reference")
     said = " ".join(README.split())
     assert f"{kernels} of the claim for the kernels alone" in said

@@ -282,11 +282,12 @@ def test_labels_of_all_parts_may_exceed_the_indices_of_each(tmp_path: Any) -> No
         dipriv.privatize(table, 1.0).data,
         dipriv.privatize(table, 1.0, keep=["c"], reference="holdout").data,
         dipriv.privatize(lambda: iter(parts), 1.0).data.to_table(),
-        dipriv.privatize(lambda: iter(parts), 1.0, keep=["c"]).data.to_table(),
         dipriv.DIP(1.0).fit(one).transform(table),
         dipriv.DIP(1.0).fit(table).transform(one),
     ]
     assert {found.schema.field("c").type for found in released} == {narrow}
+    kept = dipriv.privatize(lambda: iter(parts), 1.0, keep=["c"]).data.to_table()
+    assert kept.schema.field("c").type == pa.dictionary(pa.int32(), pa.string())  # room for the labels of all parts
     with pytest.raises(dipriv.SchemaError, match="room for 128"):  # before ε is spent
         dipriv.privatize(table, 1.0, labels="public")
     dipriv.DIP(1.0).fit(one).export_local(tmp_path / "reference")

@@ -93,3 +93,41 @@ def test_a_wrong_number_of_threads_is_refused(asked: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("DIPRIV_THREADS", asked)
     with pytest.raises(dipriv.InputError, match="DIPRIV_THREADS"):
         chunks.threads()
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_each_item_is_worked_on_in_order_and_nothing_comes_after_a_failure(
+    threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIPRIV_THREADS", threads)
+    taken: list[int] = []
+
+    def items(last: int, failing: int = -1) -> Iterator[int]:
+        for number in range(last):
+            if number == failing:
+                raise ValueError
+            taken.append(number)
+            yield number
+
+    def work(number: int) -> int:
+        if number == 20:
+            raise KeyError
+        return number * number
+
+    def results(last: int, failing: int = -1) -> tuple[list[int], type[Exception] | None]:
+        done: list[int] = []
+        try:
+            for result in chunks.each_in_parallel(work, items(last, failing)):
+                done.append(result)
+        except (KeyError, ValueError) as error:
+            return done, type(error)
+        return done, None
+
+    squares = [number * number for number in range(30)]
+    assert results(15) == (squares[:15], None)
+    assert results(1) == (squares[:1], None)
+    assert results(30) == (squares[:20], KeyError)  # of the work on an item
+    assert results(30, failing=10) == (squares[:10], ValueError)  # of the items
+    taken.clear()
+    next(chunks.each_in_parallel(work, items(15)))
+    assert len(taken) <= 3 + int(threads)  # few ahead, however many there are

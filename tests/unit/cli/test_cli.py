@@ -161,6 +161,22 @@ def test_a_schema_goes_from_inspect_to_privatize(table: Path, tmp_path: Path) ->
     dipriv_command("privatize", table, "-o", "out.csv", *ASKED, "--schema", "schema.toml", folder=tmp_path)
     note = json.loads((tmp_path / "out.csv.dipriv.json").read_text(encoding="utf-8"))
     assert note["columns"]["sex"] == "categorical (declared)"
+    one_rule = 'rules = ["age < 15 => income is missing"]\n[age]\nkind = "discrete"\nstep = 1\n'
+    (tmp_path / "one.toml").write_text(one_rule)
+    one = dipriv_command("inspect", table, "--schema", "one.toml", folder=tmp_path)
+    assert "The schema fits the table: 1 column declared, 1 rule." in one.stdout
+
+
+@pytest.mark.slow
+def test_released_weights_are_compared_as_the_note_says(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "weights.toml").write_text('[income]\nkind = "weight"\ntotal = 2e12\n')
+    asked = ("-e", 4, "--no-ledger", "--drop", "id", "--schema", "weights.toml")
+    dipriv_command("privatize", table, "-o", "out.csv", *asked, folder=tmp_path)
+    shown = dipriv_command("compare", table, "out.csv", folder=tmp_path).stdout
+    assert "100.0% of the original rows lie outside" not in shown
+    (tmp_path / "out.csv.dipriv.json").unlink()  # control: nothing says that weights were rescaled
+    again = dipriv_command("compare", table, "out.csv", "-o", "again.html", folder=tmp_path).stdout
+    assert "100.0% of the original rows lie outside" in again
 
 
 @pytest.mark.slow
@@ -224,6 +240,7 @@ def test_the_ledger_is_listed_shown_and_limited(table: Path, tmp_path: Path) -> 
     write(tmp_path / "others.csv", rows=900, seed=2)
     dipriv_command("privatize", "others.csv", "-o", "c.csv", *private, folder=tmp_path)
     shown = dipriv_command("ledger", "show", "others", *where, folder=tmp_path).stdout
+    assert "After 1 release the best test" in shown
     assert "13.6%" in shown  # 5% times e, rounded up
     assert "9 of 10 left, the default budget" in shown
     unknown = dipriv_command("ledger", "show", "nobody", *where, folder=tmp_path, code=1)

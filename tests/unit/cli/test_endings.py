@@ -17,6 +17,7 @@ import pytest
 
 from dipriv._sinks import FileSink
 from dipriv.cli import terminal
+from dipriv.errors import LedgerError
 from dipriv.ledger import Ledger
 from dipriv.references._learning.learn import MarkovPlan
 from tests.unit.cli.run import Ended, run, write_table
@@ -96,6 +97,45 @@ def test_a_release_that_ends_well_says_nothing_of_it(command: Run) -> None:
     assert ended.code == 0
     assert "spent" not in ended.err  # control: the sentences above come from the errors
     assert spent() == ["done"]
+
+
+REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "before reading": ("out.csv exists.", ("privatize", "people.csv", "-o", "out.csv", "-e", "1")),
+    "several": ("none.csv is not a file.", ("privatize", "none.csv", "-o", "out.csv", "-e", "1")),
+    "reading": ("column 'word'", ("privatize", "odd.csv", "-o", "new.csv", "-e", "1")),
+    "by the ledger": (
+        "only 0.5 is left",
+        ("privatize", "people.csv", "-o", "new.csv", "-e", "1", "--dataset", "people"),
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", REFUSED)
+def test_a_refusal_says_that_nothing_is_spent(stage: str, command: Run) -> None:
+    Path("out.csv").touch()
+    Path("odd.csv").write_text("word\n" + "1\nx\n2\n" * 40)
+    command("ledger", "budget", "people", "0.5")
+    told, arguments = REFUSED[stage]
+    ended = command(*arguments)
+    assert ended.code == 1
+    assert told in ended.err
+    assert ended.err.count("Nothing is spent, and nothing is written.") == 1
+    assert ended.err.endswith("written.\n")
+    assert spent() == []
+
+
+def test_a_ledger_that_fails_may_have_counted(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "reserve", raising(LedgerError("It failed.", "Mend it."), Ledger.reserve))
+    ended = command(*ASKED)
+    assert "It failed." in ended.err
+    assert "ε may be spent" in ended.err
+    assert "Nothing is spent" not in ended.err
+    assert spent() == ["reserved"]
+
+
+def test_rows_beyond_the_bound_are_told(command: Run) -> None:
+    ended = command(*ASKED[:-1], "--unit", "affairs", "--rows-per-unit", "3")
+    assert "288 rows are left out: at most 3 rows of a person are released." in ended.out
 
 
 def test_a_report_that_fails_leaves_the_release_complete(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,6 +135,13 @@ def test_other_commands_tell_all_that_is_wrong_too(which: str, command: Run) -> 
         assert told in ended.err
 
 
+def test_a_schema_is_checked_and_counted(command: Run) -> None:
+    Path("schema.toml").write_text('rules = ["age > affairs"]\n[age]\nkind = "discrete"\n[city]\nkind = "text"\n')
+    ended = command("inspect", "people.csv", "--schema", "schema.toml")
+    assert "The schema fits the table: 2 columns declared, 1 of them left out, 1 rule." in ended.out
+    assert 'declared kind = "discrete", 18 to 77' in ended.out
+
+
 def test_a_folder_is_called_so(command: Run) -> None:
     ended = command("privatize", ".", "-o", "o.csv", "-e", 1)
     assert ended.code == 1

@@ -10,7 +10,7 @@ import pytest
 from dipriv.codecs.calendar import DAY_NS, UNITS, Calendar, bounds_in_ticks
 from dipriv.codecs.ordered_codes import Codes, GridCodes
 from dipriv.errors import SchemaError
-from dipriv.schema import Datetime
+from dipriv.schema import Datetime, Resolution
 
 FIRST, END = (dt.date.min.toordinal() - 719_163) * 86_400, (dt.date.max.toordinal() - 719_162) * 86_400
 INT = np.dtype(np.int64)
@@ -106,3 +106,13 @@ def test_the_last_date_that_there_is_is_inside_its_bound() -> None:
     """Many tables write 9999-12-31 for "no end"."""
     ends = [bounds_in_ticks("x", Datetime(upper=f"9999-12-{day}"), DAY_NS, "dates", None)[1] for day in (31, 30)]
     assert ends == [None, 2_932_895]
+
+
+def test_bounds_without_a_value_of_the_resolution_between_them_are_refused() -> None:
+    def of(resolution: Resolution | None) -> Datetime:
+        return Datetime(resolution, "2025-01-01 06:00", "2025-01-01 18:00")
+
+    with pytest.raises(SchemaError, match=r"column 'when' has the resolution 'day', and no value of it lies between"):
+        bounds_in_ticks("when", of("day"), 10**9, "dates", None)
+    for other in ("hour", None):
+        assert bounds_in_ticks("when", of(other), 10**9, "dates", None) == (1_735_711_200, 1_735_754_400)

@@ -14,9 +14,11 @@ import dipriv
 from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, packed_sample
 from dipriv.errors import BudgetError
 from dipriv.guarantee import PrivacyUnit, ReferenceFacts, ReferenceSource, Unprotected, UnprotectedKind
+from dipriv.guarantee.trade_off import largest_probability
 from dipriv.guarantee.wording import unit_name
 from dipriv.ledger import DatasetState, Ledger, ReleaseRequest
 from dipriv.ledger.tables import COLUMNS
+from dipriv.ledger.values import counted_for
 from tests.unit.ledger.contents import content, digest
 from tests.unit.refusal import refused
 
@@ -261,15 +263,29 @@ PERSON, HOUSE = PrivacyUnit.rows_of("person", 3), PrivacyUnit.rows_of("house", 3
 
 def test_units_do_not_mix(ledger: Ledger) -> None:
     rows, person, house = (replace(PROMISE, unit=unit) for unit in (PrivacyUnit(), PERSON, HOUSE))
-    words = "protect one row", f"would protect {unit_name(PERSON)}", "do not add up", "without a unit"
-    refused(BudgetError, *words, call=lambda: ledger.reserve("people", 0.1, person))
     ledger.set_budget("visits", 1.0)
     ledger.reserve("visits", 0.1, person)
     ledger.reserve("visits", 0.1, replace(PROMISE, unit=replace(PERSON, max_rows=5)))  # ε is that of all rows
     for other in (rows, house):
         refused(BudgetError, "do not add up", "--unit person", call=partial(ledger.reserve, "visits", 0.1, other))
-    assert (ledger.dataset("visits").releases, ledger.dataset("people").releases) == (2, 1)
+    assert ledger.dataset("visits").releases == 2
     assert ledger.dataset("visits").power() is not None
+
+
+def test_what_protects_persons_adds_up_for_a_row(ledger: Ledger) -> None:
+    rows, person = (replace(PROMISE, unit=unit) for unit in (PrivacyUnit(), PERSON))
+    earlier = ledger.dataset("people")
+    ledger.reserve("people", 0.1, person)
+    found = ledger.dataset("people")
+    assert found.spent == pytest.approx(earlier.spent + 0.1)
+    assert found.power() == largest_probability(0.05, found.spent, found.delta_spent)
+    words = f"protect {unit_name(PERSON)}", "would protect one row", "do not add up", "--unit person"
+    refused(BudgetError, *words, call=lambda: ledger.reserve("people", 0.1, rows))  # what persons are promised stays
+    ledger.reserve("people", 0.1, person)  # control
+    records = ledger.records("people")
+    assert counted_for(record.guarantee.unit for record in records) == PrivacyUnit()
+    assert counted_for([PERSON, HOUSE]) is None
+    assert counted_for([PERSON, replace(PERSON, max_rows=5)]) is not None
 
 
 def test_a_unit_is_known_by_its_cells_and_not_only_by_its_name(ledger: Ledger) -> None:

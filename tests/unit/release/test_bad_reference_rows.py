@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dipriv import Categorical, Continuous, Datetime, Discrete, InputError, Mixed, ReferenceDataError, SchemaError
+from tests.support import TEXT_HAS_A_TYPE
 from tests.unit.refusal import NUMBER, SECRET, privatize, refused
 
 ROWS = 60
@@ -88,6 +89,7 @@ def test_columns_without_a_type(table: Any) -> None:
     refused(InputError, *words, call=lambda: privatize(table, public=table))
 
 
+@TEXT_HAS_A_TYPE
 @pytest.mark.parametrize("table", TYPED_NULLS, ids=lambda table: type(table).__module__)
 def test_columns_of_nulls(table: Any) -> None:
     words = "column 'x' has no value but nulls", "reference rows", "drop=[...]", "keep=[...]"
@@ -128,6 +130,7 @@ OTHER_TYPES: dict[str, tuple[Any, Any, str, str]] = {
 }
 
 
+@TEXT_HAS_A_TYPE
 @pytest.mark.parametrize(("table", "public", "theirs", "mine"), OTHER_TYPES.values(), ids=OTHER_TYPES.keys())
 def test_public_rows_of_another_type(table: Any, public: Any, theirs: str, mine: str) -> None:
     words = f"column 'x' is {theirs} in one table, {mine} in the other", "Convert one of them"
@@ -233,6 +236,7 @@ CONTRADICTIONS: dict[str, tuple[Any, Any, str]] = {
 }
 
 
+@TEXT_HAS_A_TYPE
 @pytest.mark.parametrize(("cells", "kind", "words"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
 def test_schemas_that_contradict_the_rows(cells: Any, kind: Any, words: str) -> None:
     frame = one(cells)

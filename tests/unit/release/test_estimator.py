@@ -20,6 +20,7 @@ from dipriv.errors import ReferenceDataError
 from dipriv.guarantee import Unprotected, UnprotectedKind
 from dipriv.references import Empirical, Known
 from dipriv.schema import Continuous
+from tests.support import TEXT_HAS_A_TYPE
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame({"a": RNG.normal(size=600), "b": RNG.poisson(3, 600), "c": RNG.choice(["x", "y"], 600)})
@@ -108,6 +109,7 @@ def test_a_public_table_is_the_reference_and_all_rows_are_released() -> None:
     assert dip.guarantee_.unprotected == ()
 
 
+@TEXT_HAS_A_TYPE
 def test_rows_must_match_the_reference() -> None:
     dip = DIP(1.0, reference="holdout").fit(REFERENCE)
     with pytest.raises(ReferenceDataError, match="'c' of the reference is not in the table"):

@@ -16,6 +16,7 @@ from scipy import stats
 import dipriv
 from dipriv._base.columns import PRESENT, ColumnValues
 from dipriv._random.bits import source
+from dipriv.guarantee.wording import largest_correlation
 from dipriv.kernels import Optimal, OptimalJoint
 from dipriv.kernels._cap.kernel import CapKernel
 from dipriv.mechanism import Chain, compose, decode
@@ -162,6 +163,19 @@ def test_the_drawn_numbers_are_the_same_each_time() -> None:
 
 
 # learned references: rows are drawn from the reference itself, where the promise is exact
+
+
+@EVERY_KERNEL
+def test_a_drawn_fidelity_stays_within_what_is_proven(kernel: str) -> None:
+    """The kernel has 1% of ε here, so that the error of the draws is larger than any fidelity."""
+    release = dipriv.privatize(FRAME[["real", "count", "zero"]], 0.1, kernel=kernel, seed=1)
+    most = largest_correlation(release.guarantee)
+    assert most is not None
+    assert all(0.0 <= kept <= most for kept in release.fidelity.values())
+    before, after = _drawn(fitted_of(release))
+    drawn = [correlation_of(one, two) for one, two in zip(before, after, strict=True)]
+    assert not all(0.0 <= kept <= most for kept in drawn)  # control
+    assert "(expected correlation below 0.01 in the best column)" in str(release.verdict)
 
 
 def through(fitted: FittedMechanism, n: int, seed: int) -> tuple[list[ColumnValues], list[ColumnValues]]:

@@ -238,6 +238,14 @@ def test_the_recommendation_names_the_smallest_epsilon_that_is_enough() -> None:
     assert "No ε up to 8 is enough" in few.recommendation
 
 
+def test_columns_that_are_expected_to_be_good_are_not_called_lost_in_one_breath() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"town": rng.choice(["a", "b"], 4000), "code": rng.choice(["c", "d"], 4000)})
+    said = dipriv.plan(frame, [1, 4]).recommendation
+    assert "2 of 2 columns are expected to be good" in said
+    assert ", but with many labels or values 'town', 'code' may be lost." in said
+
+
 @pytest.mark.parametrize(
     "options", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in ({"target": "works"}, {"labels": "public"}))]
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +45,9 @@ def test_a_sheet_gives_the_intervals_and_answers_of_the_release(tmp_path: Path) 
     assert sheet.guarantee == release.guarantee
     assert sheet.verdict == release.verdict
     assert set(PAIRS) <= set(sheet.pairs)
-    assert "1,500 rows" in sheet.citation
+    year = datetime.now(UTC).year
+    assert sheet.citation.startswith(f"[authors of the table] ({year}). people.csv: 1,500 rows released")
+    assert "X. Bi and X. Shen (2023)" in sheet.citation
     named = dipriv.load_sheet(tmp_path / "people.csv.sheet.json")
     assert named.to_json() == sheet.to_json() == (tmp_path / "people.csv.sheet.json").read_text(encoding="utf-8")
 
@@ -114,6 +119,63 @@ def test_releases_without_a_model_say_why(tmp_path: Path) -> None:
     sheet = dipriv.load_sheet(tmp_path / "people.csv")
     with pytest.raises(dipriv.InputError, match="the reference is not private"):
         sheet.interval(Mean("hours"))
+
+
+def run_example(path: Path) -> str:
+    """The page's own example, as an analyst would copy it."""
+    shown = re.search(
+        r"<pre>(import dipriv.*?)</pre>", path.with_name(f"{path.name}.sheet.html").read_text("utf-8"), re.S
+    )
+    assert shown is not None
+    code = html.unescape(shown[1])
+    short = code.replace("progress=True", "replicates=10").replace(repr(path.name), repr(str(path)))
+    exec(compile(short, "example", "exec"), {})
+    return code
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked"),
+    [
+        (["zip", "patient_id", "pay"], "Mean('pay')"),
+        (["zip", "smokes"], "Mean('smokes')"),
+        (["day", "zip"], "Share('zip', '01067')"),
+        (["day"], "Share('day', None)"),
+    ],
+)
+def test_the_example_of_the_page_runs(
+    columns: list[str], asked: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(
+        {
+            "zip": rng.choice(["01067", "10115"], 2000),
+            "patient_id": np.arange(2000),
+            "pay": rng.integers(0, 9, 2000),
+            "smokes": rng.random(2000) < 0.3,
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, 2000), unit="D"),
+        }
+    )[columns]
+    release = dipriv.privatize(table, 2.0, types={"zip": "text"} if "zip" in columns else None, seed=4)
+    release.write(tmp_path / "people.csv")
+    assert f"sheet.interval({asked}, progress=True)" in run_example(tmp_path / "people.csv")
+    assert capsys.readouterr().out
+
+
+def test_a_sheet_without_a_model_lists_the_measured_pairs(tmp_path: Path) -> None:
+    table = population(1500, 1).assign(person=np.arange(1500) // 2)
+    release = dipriv.privatize(table, 8.0, schema=KINDS, unit="person", rows_per_unit=2, seed=1)
+    release.write(tmp_path / "people.csv")
+    sheet = dipriv.load_sheet(tmp_path / "people.csv")
+    assert release.verdict is not None
+    assert sheet.no_model is not None
+    assert set(sheet.pairs) == {pair.columns for pair in release.verdict.pairs} != set()
+    assert "<h2>Measured pairs</h2>" in sheet.to_html()
+
+
+def test_privacy_parameters_are_printed_rounded_up(tmp_path: Path) -> None:
+    page = released(tmp_path, population(500, 7)).with_name("people.csv.sheet.html").read_text("utf-8")
+    assert re.search(r">delta of a row</td><td[^>]*>1e-9<", page)
+    assert "9.99" not in page
 
 
 def test_without_the_rows_the_reference_still_answers(tmp_path: Path) -> None:

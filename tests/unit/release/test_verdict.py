@@ -23,7 +23,7 @@ from dipriv.sources import open_source
 from dipriv.utility.expected_error import MEAN_SIZE
 from dipriv.utility.judging import judge
 from dipriv.utility.total_variation import number_variation
-from dipriv.utility.verdict import Grade, ReasonKind, Verdict
+from dipriv.utility.verdict import AdviceKind, Grade, ReasonKind, Verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::dipriv.PrivacyWarning")
 
@@ -131,6 +131,40 @@ def test_noise_is_known_before_anything_is_spent(rows: int, epsilon: float, sche
     assert release.verdict is not None
     assert len(warned) == (release.verdict.too_small is not None)
     assert all(one in str(release) for one in warned)
+
+
+def test_the_warning_and_the_verdict_name_one_factor_for_dates() -> None:
+    """The noise of dates depends on how far their periods are divided, which the warning cannot know."""
+    rng = np.random.default_rng(6)
+    days = {name: pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, 700, 300), unit="D") for name in "abc"}
+    with pytest.warns(dipriv.UtilityWarning, match="too few") as caught:
+        release = dipriv.privatize(pd.DataFrame(days), 0.2, seed=1)
+    (warned,) = [str(one.message) for one in caught if one.category is dipriv.UtilityWarning]
+    assert release.verdict is not None
+    assert warned in str(release.verdict)
+    measured = release.secrets.mechanism.measurements
+    assert measured is not None
+    assert measured.foreseen != pytest.approx([one.deviation for one in measured.columns])  # control
+
+
+def test_dates_in_one_period_are_not_called_constant() -> None:
+    days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(300) % 300, unit="D")
+    for seed in range(8):
+        release = dipriv.privatize(pd.DataFrame({"day": days, "x": np.arange(300) % 2}), 0.3, seed=seed)
+        assert release.verdict is not None
+        reasons = [reason.kind for reason in release.verdict.columns[0].reasons]
+        assert release.data["day"].nunique() > 1
+        assert ReasonKind.CONSTANT not in reasons
+
+
+def test_declared_bounds_are_not_advised() -> None:
+    frame = pd.DataFrame({"age": np.arange(400) % 90, "w": 1.0 + np.arange(400) % 7, "open": np.arange(400) % 50})
+    schema: Any = {"age": dipriv.Discrete(step=1, lower=0, upper=120), "w": dipriv.Weight(total=1e6)}
+    verdict = dipriv.privatize(frame, 1.0, schema=schema, seed=1).verdict
+    assert verdict is not None
+    assert not {"age", "w"} & set(verdict.good)
+    (advice,) = [one for one in verdict.advice if one.kind is AdviceKind.DECLARE_RANGE]
+    assert advice.columns == ("open",)
 
 
 def test_a_warning_that_is_an_error_spends_nothing(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dipriv.errors import InputError, SchemaError
 from dipriv.release.weights import rescaled, sum_of
 from dipriv.schema import ColumnType, Schema, Weight
 from dipriv.sources import stream
+from dipriv.utility.verdict import Grade
 from tests.support import ALARM, data_folder
 from tests.unit.refusal import refused
 
@@ -71,6 +72,17 @@ def test_sums_are_exact() -> None:
     assert sum_of(ColumnValues(np.array([3, 4]), np.array([0, 1], dtype=np.uint8))) in (3, 4)
     some = sum_of(ColumnValues(values[:77])) + sum_of(ColumnValues(values[77:]))
     assert some == sum_of(cells)
+
+
+def test_weights_are_compared_after_rescaling() -> None:
+    release = dipriv.privatize(SURVEY, 20.0, schema=TOTALS, seed=3)
+    columns = {facts.name: facts for facts in release.report(original=SURVEY).columns}
+    assert "rescaled to the declared total" in columns["share"].note
+    for name in TOTALS:
+        assert not any("outside" in reason and "100" in reason for reason in columns[name].reasons)
+        assert columns[name].grade is not Grade.LOST
+    plain = {facts.name: facts for facts in dipriv.compare(SURVEY, release.data).columns}
+    assert plain["share"].grade is Grade.LOST  # control: without the kind
 
 
 def test_weights_without_a_positive_sum_stay() -> None:

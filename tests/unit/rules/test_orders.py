@@ -60,6 +60,20 @@ def test_a_difference_is_at_least_one_step() -> None:
     assert order.after(parts).cells.values.tolist() == [5]  # control
 
 
+def test_bounds_of_the_upper_column_are_about_its_values_not_about_differences() -> None:
+    adult = dipriv.Discrete(step=1, lower=18, upper=30)
+    assert ordered(of_type(pa.int64()), high=adult).learned_kind == dipriv.Discrete(step=1)
+    assert released(of_type(pa.int64()), [5, 20, 25], [2, 3, 9], high=adult).cells.values.tolist() == [18, 23, 30]
+    assert released(
+        of_type(pa.uint8()), [5, 20], [2, 3], high=dipriv.Discrete(step=1, lower=-1)
+    ).cells.values.tolist() == [*(7, 23)]
+    real = dipriv.Continuous(lower=18.0)
+    assert released(of_type(pa.float64()), [5.0, 20.0], [2.0, 3.0], high=real).cells.values.tolist() == [18.0, 23.0]
+    day = dipriv.Datetime("day", lower="1970-01-03 12:00")
+    assert released(of_type(pa.date32()), [0, 9], [1, 1], high=day).cells.values.tolist() == [2, 10]
+    assert released(of_type(pa.timestamp("s")), [0], [1], high=day).cells.values.tolist() == [3 * 86_400]
+
+
 @pytest.mark.parametrize(
     ("arrow_type", "last"),
     [
@@ -143,5 +157,5 @@ def test_a_declared_end_is_a_multiple_of_the_resolution() -> None:
     found = ordered(STAYS, high=dipriv.Datetime(resolution="day", upper="2021-06-20"))
     day = 86_400 * 10**6
     last = (datetime.date(2021, 6, 20) - datetime.date(1970, 1, 1)).days * day
-    assert found._declared_end() == last
-    assert ordered(STAYS, high=dipriv.Datetime(upper="2021-06-20"))._declared_end() == last + day - 1
+    assert found._declared_ends()[1] == last
+    assert ordered(STAYS, high=dipriv.Datetime(upper="2021-06-20"))._declared_ends()[1] == last + day - 1

@@ -273,7 +273,7 @@ def test_blocks_are_those_of_the_first_reading(monkeypatch: pytest.MonkeyPatch) 
     packs = [tuple(row[0].as_py() for row in block.columns) for block in reading(iter(table.to_batches()))]
     part = spark_tasks.Part(1000, sum(pack[2] for pack in packs), b"".join(pack[3] for pack in packs))
     layout = spark_tasks.Layout("mark", ("x",), bytes(32), {packs[0][0]: part})
-    packed = spark_tasks.Packed(layout, None)
+    packed = spark_tasks.Packed(table.schema, layout, None)
     assert np.concatenate([rows.array("x") for rows in packed.tables(packs)]).tolist() == list(range(250))
     other = next(iter(reading(iter(table.slice(1).to_batches()))))
     swapped = (*packs[1][:3], other.column("digest")[0].as_py(), *packs[1][4:])

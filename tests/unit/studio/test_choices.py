@@ -83,7 +83,7 @@ def test_a_release_is_that_of_the_command_and_of_the_python_that_are_shown(
     done = client.do("release", output="out.csv", seed="7", people="new", dataset="folk").text
     assert "NOT PRIVATE" in done
     assert "Verdict" in done
-    assert "private rows break the rule" in done
+    assert re.search(r"<p class=\"caution\">Private: .*private rows break the rule", done)
     command, python = shown(done, "done-command"), shown(done, "done-python")
     mine = folder / "mine"
     first = (mine / "out.csv").read_bytes()

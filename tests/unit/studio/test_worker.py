@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from dipriv._base.endings import NOTHING_IS_SPENT
 from dipriv._base.progress import Progress
-from dipriv._base.unforeseen import NOTHING_IS_SPENT
 from dipriv.errors import InputError
 from dipriv.studio.worker import Failure, Worker
 

@@ -315,6 +315,15 @@ def test_all_questions_are_asked_at_once() -> None:
     refused(SchemaError, *words, call=lambda: ask(asked))
 
 
+def test_to_leave_out_a_nearly_empty_column_is_advised_first() -> None:
+    asked = [found for name in ("pay", "my note") if isinstance(found := settle(name, counted([""] * 100)), Question)]
+    with pytest.raises(SchemaError) as caught:
+        ask(asked)
+    error = caught.value
+    assert error.command.startswith("Leave out what is nearly empty: --drop pay --drop 'my note'. Or say what each is,")
+    assert error.remedy.startswith("Leave out what is nearly empty: drop=['pay', 'my note']. Or say")
+
+
 def test_marks_of_the_keeper() -> None:
     cells = ["1", "2", "-9"] * 30
     assert parse(pa.array(cells[:3]), pa.int64(), ["-9"]).to_pylist() == [1, 2, None]

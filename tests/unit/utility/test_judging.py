@@ -13,9 +13,9 @@ from dipriv.errors import InputError
 from dipriv.guarantee.guarantee import Guarantee, ReferenceFacts, ReferenceSource, Unprotected, UnprotectedKind
 from dipriv.references.measured import MeasuredPair
 from dipriv.utility.expected_error import ColumnEvidence, Line
-from dipriv.utility.judging import Evidence, judge
+from dipriv.utility.judging import Evidence, factor_needed, judge
 from dipriv.utility.verdict import LOST, AdviceKind, ColumnVerdict, Grade, ReasonKind, Verdict
-from dipriv.utility.wording import LINES
+from dipriv.utility.wording import LINES, expected_error
 
 GUARANTEE = Guarantee(1.0, "optimal", ReferenceFacts(ReferenceSource.PRIVATE, "private", 0.9, 0.1))
 EVEN = np.full(4, 0.25)
@@ -69,6 +69,67 @@ def test_a_constant_column_is_named_only_where_noise_could_have_made_it() -> Non
     known = verdict_of(ColumnEvidence("x", np.array([1.0, 0.0]), 0.0001, found=True))
     assert known.good == ("x",)
     assert kinds(known) == []
+
+
+def test_a_bin_of_several_values_is_no_constant() -> None:
+    line = Line(np.zeros(1, dtype=np.intp), np.array([1.0]), (0.0, 0.0), (True, True))
+    one = ColumnEvidence("x", np.ones(1), 0.08, line=line)
+    assert kinds(verdict_of(one))[0] is ReasonKind.CONSTANT  # control
+    several = verdict_of(dataclasses.replace(one, several=True))
+    assert ReasonKind.CONSTANT not in kinds(several)
+    assert expected_error(several.columns[0]) == f"up to {several.columns[0].most:.3f}"
+
+
+def test_declared_bounds_are_not_advised_again() -> None:
+    line = Line(np.zeros(4, dtype=np.intp), np.array([4.0]), (0.0, 16.0), (True, True))
+    column = ColumnEvidence("x", EVEN, 0.02, line=line)
+    assert AdviceKind.DECLARE_RANGE in [one.kind for one in verdict_of(column).advice]
+    stated = verdict_of(dataclasses.replace(column, bounded=True))
+    assert AdviceKind.DECLARE_RANGE not in [one.kind for one in stated.advice]
+
+
+def test_a_hold_out_is_advised_with_its_price_and_only_where_it_helps() -> None:
+    good = verdict_of(ColumnEvidence("x", EVEN, 0.001))
+    (advice,) = [one for one in good.advice if one.kind is AdviceKind.HOLDOUT]
+    assert "4 times" in advice.text
+    assert "dipriv plan" in advice.text
+    poor = verdict_of(ColumnEvidence("x", EVEN, 0.02))
+    assert poor.grade is not Grade.GOOD
+    assert AdviceKind.HOLDOUT not in [one.kind for one in poor.advice]
+    facts = ReferenceFacts(ReferenceSource.PRIVATE, "private", rows=500)
+    held_out = Guarantee(1.0, "optimal", facts)
+    again = judge(["x"], 1000, held_out, {"x": 0.01}, Evidence(50_000, (ColumnEvidence("x", EVEN, 0.001),)))
+    assert again.grade is Grade.GOOD
+    assert AdviceKind.HOLDOUT not in [one.kind for one in again.advice]
+
+
+def test_one_factor_is_named_before_and_after() -> None:
+    column = ColumnEvidence("x", EVEN, 0.2)
+    evidence = Evidence(1000, (column,), foreseen=(0.3,))
+    found = judge(["x"], 1000, GUARANTEE, {"x": 0.01}, evidence)
+    assert found.too_small == factor_needed([0.3]) != factor_needed([0.2])
+
+
+def test_the_headline_says_how_many_relations_there_are() -> None:
+    dependent = np.array([[2000.0, 500.0], [500.0, 2000.0]])
+    columns = [ColumnEvidence(name, EVEN, 0.001) for name in "abc"]
+    pairs = tuple(MeasuredPair((one, two), dependent, 30.0) for one, two in ("ab", "ac"))
+    none, some = (verdict_of(*columns, rows=5000, pairs=found) for found in ((), pairs))
+    assert none.grade is some.grade is Grade.GOOD
+    said = "Verdict: good for single columns; relations between columns: {} of 3 measured well. 3 of 3 columns good."
+    assert str(none).startswith(said.format(0))
+    assert "Not for how columns depend on each other." in str(none)
+    assert str(some).startswith(said.format(2))
+    assert "For how columns depend on each other, see Pairs." in str(some)
+    assert "The other one is released as if independent" in str(some)
+    assert str(verdict_of(columns[0])).startswith("Verdict: good. 1 of 1 column good.")
+
+
+def test_columns_that_are_not_named_are_in_the_data_sheet() -> None:
+    for width, merged in ((5, 0.0), (5, 0.5), (3, 0.5)):
+        columns = [ColumnEvidence(f"x{place}", EVEN, 0.5, found=True, merged=merged) for place in range(width)]
+        (line,) = [line for line in str(verdict_of(*columns, rows=1000)).splitlines() if "Lost:" in line]
+        assert ("2 more (all in the data sheet)" in line) == (width > 3)
 
 
 def test_nulls_and_ends_that_may_be_lost() -> None:

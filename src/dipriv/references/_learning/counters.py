@@ -130,17 +130,16 @@ class PairsCounter:
         for block in pieces(slice(0, len(cells[0])), BLOCK_ROWS):
             groups = np.empty((len(columns), block.stop - block.start), dtype=narrow)
 
-            def encode(number: int, block: slice = block, groups: NDArray[Any] = groups) -> None:
-                for piece in pieces(block, PIECE_ROWS):
-                    states = self.codecs[number].to_states(cells[number].take(piece))
-                    here = slice(piece.start - block.start, piece.stop - block.start)
-                    groups[number, here] = group_of[number][states]
+            def encode(part: tuple[int, slice], start: int = block.start, groups: NDArray[Any] = groups) -> None:
+                number, piece = part
+                states = self.codecs[number].to_states(cells[number].take(piece))
+                groups[number, piece.start - start : piece.stop - start] = group_of[number][states]
 
             def count(first: int, groups: NDArray[Any] = groups) -> None:
                 for other in range(first + 1, len(columns)):
                     count_joint(groups[first], groups[other], sizes[other], counts[first, other].reshape(-1))
 
-            in_parallel(encode, columns)
+            in_parallel(encode, [(number, piece) for number in columns for piece in pieces(block, PIECE_ROWS)])
             in_parallel(count, columns)
         return list(counts.values())
 

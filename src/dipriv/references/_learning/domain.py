@@ -12,7 +12,7 @@ from dipriv._base.arrays import FloatArray
 from dipriv._base.columns import NAN, NULL, ColumnValues, NumericColumn, ValuesOf, cast
 from dipriv._base.coordinates import UniformCoordinate
 from dipriv._base.jit import jit
-from dipriv.codecs.calendar import Calendar, bounds_in_ticks
+from dipriv.codecs.calendar import Calendar, bounds_in_ticks, has_multiple
 from dipriv.codecs.fit import check_family, stored_levels
 from dipriv.codecs.ordered_codes import Codes, FloatBitCodes, GridCodes, OrderedCodes
 from dipriv.codecs.temporal import ticks_in
@@ -263,7 +263,10 @@ def _steps(column: NumericColumn, declared: Kind | None) -> tuple[Step, ...]:
         names = [resolution] if resolution is not None else list(RESOLUTIONS)
         coarser = [(ticks_in(name, storage.tick_ns), 1, name) for name in names]
         last = next((place for place, step in enumerate(coarser) if step[0] == 1), len(coarser) - 1)
-        return tuple(coarser[: last + 1])
+        ends: tuple[int | None, int | None] = (None, None)
+        if isinstance(declared, Datetime):
+            ends = bounds_in_ticks(column.name, declared, storage.tick_ns, column.times, column.zone)
+        return tuple(step for step in coarser[: last + 1] if has_multiple(*ends, step[0]))
     if storage.family == "integer":
         return ((1, 1, 1),)
     if isinstance(declared, Continuous | Mixed):

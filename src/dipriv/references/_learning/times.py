@@ -190,8 +190,9 @@ class Times:
         sizes = np.concatenate([periods.sizes for periods, _, _ in self._found])
         counts = np.concatenate([counts for _, counts, _ in self._found])
         spread = max(self._found, key=lambda found: float(found[1].sum()))[2]
-        if not len(starts):  # nothing but missing values: a period without mass, for values to stand in
-            starts, sizes = np.array([self.line.last]), np.ones(1, dtype=np.uint64)
+        if not len(starts):  # nothing but missing values: an ordinary period without mass, for values to stand in
+            usual = np.array([self._calendar.usual_tick]).astype(self.line.dtype)
+            starts, sizes = self.line.to_codes(usual), np.ones(1, dtype=np.uint64)
             counts = np.zeros(1)
         order = np.argsort(starts)
         one = Spread(spread.kind, spread.scale / (spread.deviation * math.sqrt(self._precision)))

@@ -18,7 +18,7 @@ from dipriv._base.arrays import Mask
 from dipriv._base.columns import NAN, NULL, PRESENT, ColumnValues
 from dipriv._rules import Constant
 from dipriv._tables.any_values import array_of_any
-from dipriv._tables.arrow import cells_from_arrow, distinct_labels
+from dipriv._tables.arrow import cells_from_arrow, distinct_labels, place_of_others, room_for_labels
 from dipriv._tables.frames import Column, Table, contains_text
 from dipriv.schema import Categorical, Discrete, Kind, lattice
 
@@ -112,6 +112,16 @@ def stored(column: Column, value: Constant) -> int | float | None:
     return None if cells.missing is not None and cells.missing[0] != PRESENT else int(cells.values[0])
 
 
+def check_list(column: Column, labels: pa.Array, say: Say) -> None:
+    """Refuse a list of labels that the type of a column has no room for."""
+    if len(labels) > room_for_labels(column.arrow_type):
+        say(
+            f"it lists {len(labels)} labels of column {column.name!r}, whose type {column.arrow_type} has room for "
+            f"{room_for_labels(column.arrow_type)}",
+            "Cast it to a dictionary with int32 indices, or to text",
+        )
+
+
 def label_array(column: Column, values: Sequence[Constant]) -> pa.Array | None:
     """Constants as labels of a column; None where one cannot be."""
     if contains_text(column):
@@ -130,11 +140,24 @@ def numbers_of(labels: pa.Array, wanted: pa.Array) -> NDArray[np.int64]:
     return numbers
 
 
-def with_labels(part: Part, wanted: pa.Array) -> Part:
-    """The same cells, with these labels in the list, too."""
+def with_labels(part: Part, wanted: pa.Array, room: int | None = None) -> Part:
+    """The same cells, with these labels in the list, too.
+
+    Where a type has no room for all others, the last ones are released as the one that stands for those not listed.
+    """
     assert part.labels is not None  # noqa: S101
     new = wanted.cast(part.labels.type).filter(pa.array(numbers_of(part.labels, wanted) < 0))
-    return Part(part.cells, pa.concat_arrays([part.labels, new]), part.decimals) if len(new) else part
+    labels = pa.concat_arrays([part.labels, new]) if len(new) else part.labels
+    if room is None or len(labels) - labels.null_count <= room:
+        return Part(part.cells, labels, part.decimals)
+    others = place_of_others(labels)
+    kept = labels.is_null().to_numpy(zero_copy_only=False)
+    kept[[others, *numbers_of(labels, wanted)]] = True
+    kept[np.flatnonzero(~kept)[: room + labels.null_count - np.count_nonzero(kept)]] = True
+    places = np.cumsum(kept) - 1
+    places = np.where(kept, places, places[others]).astype(part.cells.values.dtype)
+    cells = ColumnValues(places[part.cells.values], part.cells.missing)
+    return Part(cells, labels.filter(pa.array(kept)), part.decimals)
 
 
 def _time(text: str, arrow_type: pa.DataType) -> Any:

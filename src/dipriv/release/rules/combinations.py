@@ -19,6 +19,7 @@ from dipriv.release.rules.cells import (
     Part,
     Parts,
     Say,
+    check_list,
     label_array,
     may_be_missing,
     numbers_of,
@@ -42,7 +43,10 @@ class JoinedColumns:
         for place, column in enumerate(self.columns):
             values = [row[place] for row in self.rule.rows]
             if column.storage.family == "label":
-                fits = label_array(column, list(dict.fromkeys(values))) is not None
+                labels = label_array(column, list(dict.fromkeys(values)))
+                fits = labels is not None
+                if labels is not None:
+                    check_list(column, labels, say)
             else:
                 fits = all(stored(column, value) is not None for value in values)
             if not fits:

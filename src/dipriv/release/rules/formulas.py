@@ -17,7 +17,17 @@ from dipriv._base.arrays import FloatArray, Mask
 from dipriv._base.columns import cast
 from dipriv._rules import Constant, Expression, Formula, Function, Name, Number, columns_of
 from dipriv._tables.frames import Column, contains_text
-from dipriv.release.rules.cells import Part, Parts, Say, decimals_of, label_array, may_be_missing, stored, with_missing
+from dipriv.release.rules.cells import (
+    Part,
+    Parts,
+    Say,
+    check_list,
+    decimals_of,
+    label_array,
+    may_be_missing,
+    stored,
+    with_missing,
+)
 from dipriv.schema import Categorical, Discrete, Kind, lattice
 
 MAX_DECIMALS = 9
@@ -74,8 +84,11 @@ class MappedColumn:
 
     def check(self, columns: dict[str, Column], say: Say) -> None:
         outputs = [value for _, value in self.rule.map] + ([] if self.rule.other is None else [self.rule.other])
-        if _outputs(self.column, outputs) is None:
+        found = _outputs(self.column, outputs)
+        if found is None:
             say(f"some values of its map are not {self.column.storage.label}", "Use values of the column's type")
+        elif found[1] is not None:
+            check_list(self.column, found[1], say)
         if self.of.storage.family != "label":
             try:
                 self._ranges()

@@ -80,6 +80,16 @@ class Corrections:
             ordered[name] = rules.pop(name)
         return ordered
 
+    @property
+    def labels(self) -> dict[str, pa.Array]:
+        """{column of labels: the labels that rules may set}."""
+        found = {
+            name: [rule.rule.consequence.values[0] for rule in rules if rule.rule.consequence.values]
+            for name, rules in self._targets.items()
+            if rules[0].column.storage.family == "label"
+        }
+        return {name: label_array(self._targets[name][0].column, values) for name, values in found.items()}
+
     def check(self, say: Say) -> None:
         """Several rules about one column must leave it something to be."""
         for name, rules in self._targets.items():

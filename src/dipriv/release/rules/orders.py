@@ -57,7 +57,7 @@ class OrderedColumn:
             )
         if isinstance(self.kind, Categorical):
             say(f"column {upper.name!r} is declared as labels, which have no order", "Declare it as numbers")
-        self._declared_end()  # refuses bounds of another kind than the column
+        self._declared_ends()  # refuses bounds of another kind than the column
         if may_be_missing(lower) and not may_be_missing(upper):
             say(
                 f"column {lower.name!r} may be missing, but the type of column {upper.name!r} has no missing cells",
@@ -76,7 +76,7 @@ class OrderedColumn:
     def learned_kind(self) -> Kind | None:
         """What is declared about differences: the step of the upper column."""
         if isinstance(self.kind, Discrete):
-            return None if self.kind.step is None else self.kind
+            return None if self.kind.step is None else Discrete(step=self.kind.step)
         if isinstance(self.kind, Continuous | Mixed) and self.learned.storage.family == "real":
             return Continuous(lower=0.0)
         if isinstance(self.kind, Datetime) and self.learned.storage.family == "temporal":
@@ -125,7 +125,7 @@ class OrderedColumn:
         if storage.family == "real":
             decimals = _finer(lower.decimals, difference.decimals)
             values = on_steps(values, 1, 10**decimals) if decimals is not None else values
-        values = cast(np.minimum(values, self._largest(values)), storage.dtype)
+        values = cast(self._inside(values), storage.dtype)
         values = np.maximum(values, self._above(begin, decimals) if self.rule.strict else _at_least(begin, storage))
         if self.rule.strict:
             missing = missing | (values <= begin) | (values > self._last)
@@ -149,7 +149,7 @@ class OrderedColumn:
         last, dtype = value_range(self.column.arrow_type)[1], self.column.storage.dtype
         if last is None:
             return np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
-        return last if dtype.kind == "f" else _within(last, dtype)
+        return last if dtype.kind == "f" else _within(int(last), dtype)
 
     def _above(self, lower: NDArray[Any], decimals: int | None) -> NDArray[Any]:
         """The nearest value above each lower cell, by the least difference."""
@@ -164,28 +164,33 @@ class OrderedColumn:
         nearest: NDArray[Any] = np.maximum(cast(further, storage.dtype), following)
         return nearest
 
-    def _largest(self, values: NDArray[Any]) -> Any:
-        """The largest value that is declared or that the type has, as a number that `values` can have."""
-        ends = (value_range(self.column.arrow_type)[1], self._declared_end())
-        bounds = [bound for bound in ends if bound is not None]
-        if not bounds:
-            return values
-        return min(bounds) if values.dtype.kind == "f" else _within(min(bounds), values.dtype)
+    def _inside(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values between the bounds that are declared and that the type has."""
+        declared, stored = self._declared_ends(), value_range(self.column.arrow_type)
+        lower = max((end for end in (declared[0], stored[0]) if end is not None), default=None)
+        upper = min((end for end in (declared[1], stored[1]) if end is not None), default=None)
+        if values.dtype.kind != "f":
+            lower = None if lower is None else _within(math.ceil(lower), values.dtype)
+            upper = None if upper is None else _within(math.floor(upper), values.dtype)
+        low = values if lower is None else np.maximum(values, lower)
+        return low if upper is None else np.minimum(low, upper)
 
-    def _declared_end(self) -> float | None:
-        """The largest value that is declared; that of dates and times is a multiple of the declared resolution."""
+    def _declared_ends(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest value declared; of dates and times, multiples of the declared resolution."""
+        if isinstance(self.kind, Continuous | Mixed | Discrete):
+            return self.kind.lower, self.kind.upper
         if not isinstance(self.kind, Datetime) or self.column.storage.family != "temporal":
-            return self.kind.upper if isinstance(self.kind, Continuous | Mixed) else None
+            return None, None
         tick_ns = self.column.storage.tick_ns
-        end = bounds_in_ticks(self.column.name, self.kind, tick_ns, *times_of(self.column.arrow_type))[1]
+        low, high = bounds_in_ticks(self.column.name, self.kind, tick_ns, *times_of(self.column.arrow_type))
         step = 1 if self.kind.resolution is None else ticks_in(self.kind.resolution, tick_ns)
-        return None if end is None else end // step * step
+        return None if low is None else -(-low // step) * step, None if high is None else high // step * step
 
 
-def _within(bound: float, dtype: np.dtype[Any]) -> int:
-    """The last whole number up to a bound, or the nearest one of the type: the year 9999 has no nanosecond."""
+def _within(bound: int, dtype: np.dtype[Any]) -> int:
+    """The bound, or the nearest number of the type: the year 9999 has no nanosecond."""
     ends = np.iinfo(dtype)
-    return min(max(math.floor(bound), int(ends.min)), int(ends.max))
+    return min(max(bound, int(ends.min)), int(ends.max))
 
 
 def _difference_type(upper: Column) -> pa.DataType:

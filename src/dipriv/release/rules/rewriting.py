@@ -22,12 +22,13 @@ from dipriv._base.near_names import did_you_mean
 from dipriv._base.registry import serializable
 from dipriv._rules import Combination, Formula, Function, Implication, Order, Rules
 from dipriv._rules.declared import columns_in, refuse
+from dipriv._tables.arrow import room_for_labels
 from dipriv._tables.codes import recoded
-from dipriv._tables.fitted_columns import FittedColumn, check_same_column
+from dipriv._tables.fitted_columns import FittedColumn, check_room, check_same_column
 from dipriv._tables.frames import Column, Table
 from dipriv.errors import InputError
 from dipriv.references import Exclusion
-from dipriv.release.rules.cells import Part, Parts, decimals_of, may_be_missing, part_of
+from dipriv.release.rules.cells import Part, Parts, decimals_of, may_be_missing, part_of, with_labels
 from dipriv.release.rules.combinations import JoinedColumns
 from dipriv.release.rules.formulas import ComputedColumn, MappedColumn
 from dipriv.release.rules.implications import Corrections, Imply
@@ -80,6 +81,10 @@ class Rewriting:
             Imply(rule, column[rule.condition.column], column[rule.consequence.column])
             for rule in self.rules.implications
         )
+
+    @cached_property
+    def _corrections(self) -> Corrections:
+        return Corrections(self._implications)
 
     @cached_property
     def _definitions(self) -> dict[str, Definition]:
@@ -159,7 +164,7 @@ class Rewriting:
                     "Convert the column to a type that has, such as Int64 of pandas or float",
                 )
         if not found:
-            Corrections(self._implications).check(partial(_note, found, "rules"))
+            self._corrections.check(partial(_note, found, "rules"))
         return found
 
     def learned(self) -> list[Column]:
@@ -282,13 +287,33 @@ class Rewriting:
     def after(self, released: Labelled, columns: Sequence[FittedColumn]) -> Labelled:
         """The columns of the table, from the released learned ones, which these are."""
         parts = {
-            column.name: Part(*released[column.name], decimals_of(column.facts, column.kind)) for column in columns
+            column.name: self._with_labels(column, Part(*released[column.name], decimals_of(column.facts, column.kind)))
+            for column in columns
         }
         for one in self._ordered.values():
             if one.rule.strict and not may_be_missing(one.column):
                 parts[one.lower.name] = one.with_room(parts[one.lower.name])
-        done = self._completed(Corrections(self._implications).after(parts))
+        done = self._completed(self._corrections.after(parts))
         return {name: (done[name].cells, done[name].labels) for name in self.names}
+
+    def _with_labels(self, column: FittedColumn, part: Part) -> Part:
+        """The column with the labels that rules may set, and no more of the others than its type has room for."""
+        if part.labels is None:
+            return part
+        set_here = self._corrections.labels.get(column.name, part.labels[:0])
+        return with_labels(part, set_here, room_for_labels(column.facts.arrow_type))
+
+    def check_room(self, labels: Mapping[str, pa.Array]) -> None:
+        """Refuse types that have no room for the labels that rules may set beside these, which are public.
+
+        Raises
+        ------
+        SchemaError : with the first such column.
+        """
+        for name, set_here in self._corrections.labels.items():
+            if name in labels:
+                every = pa.concat_arrays([labels[name], set_here.cast(labels[name].type)]).unique()
+                check_room(self._column[name], every, " with those that rules set")
 
     def _completed(self, parts: Parts) -> Parts:
         found = dict(parts)

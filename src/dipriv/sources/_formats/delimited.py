@@ -35,6 +35,7 @@ MAX_LISTED = 10
 _UTF8 = "utf-8"
 _MARKS = ((codecs.BOM_UTF8, _UTF8), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _FIRST_LINE = {quote: re.compile(rf"""(?:[^{quote}\r\n]++|{quote}[^{quote}]*+{quote})*+""") for quote in "\"'"}
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _QUOTED = {quote: re.compile(f"{quote}[^{quote}]*+{quote}") for quote in "\"'"}
 _NAMES = {"\t": "a tab", "|": "|"}
 
@@ -108,6 +109,13 @@ class SparinglyQuoted:
         ends = np.frombuffer(offsets, dtype="<i8")[ended.offset : ended.offset + len(ended) + 1]
         if len(ended):
             self._stream.write(content.slice(ends[0], ends[-1] - ends[0]))
+
+
+def _beyond(skip: int, block: bytes, encoding: str) -> str:
+    """The text of the first block of a file, after this number of lines."""
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(block).removeprefix("\ufeff")
+    ends = [end.end() for end in islice(_LINE_END.finditer(text), skip)]
+    return text[ends[-1] if len(ends) == skip else len(text) :] if skip else text
 
 
 def _is_text(array: pa.Array) -> bool:
@@ -196,9 +204,7 @@ class DelimitedText:
                 "Say how it is encoded, such as dialect=Dialect(encoding='utf-16-le').",
                 command="Say how it is encoded, such as --encoding utf-16-le.",
             )
-        text = codecs.getincrementaldecoder(encoding)("replace").decode(block).removeprefix("\ufeff")
-        lines = text.splitlines(keepends=True)
-        names = "".join(lines[given.skip or 0 :]).lstrip("\r\n")
+        names = _beyond(given.skip or 0, block, encoding).lstrip("\r\n")
         quote = given.quote or ('"' if '"' in names.partition("\n")[0] else _single_quote(names))
         line = found[0] if (found := _FIRST_LINE[quote].match(names)) else ""
         counts = {mark: _QUOTED[quote].sub("", line).count(mark) for mark in SEPARATORS}
@@ -225,8 +231,7 @@ class DelimitedText:
         layout = self.layout(file)
         with file.open() as stream:
             block = stream.read(BLOCK_BYTES)
-        text = codecs.getincrementaldecoder(layout.encoding)("replace").decode(block).removeprefix("\ufeff")
-        rest = "".join(text.splitlines(keepends=True)[layout.skip :])
+        rest = _beyond(layout.skip, block, layout.encoding)
         return len(rest[: len(rest) - len(rest.lstrip("\r\n"))].splitlines())
 
     def _reader(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dipriv._tables.arrow import is_text
 from dipriv._tables.presentation import Presentation
+from dipriv._tables.repeated import SAMPLE, may_repeat
 from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
 from dipriv.sources._untrusted import rows_at_once, validate_batch
+
+GROUP_CELLS = 1 << 22
+"""Cells of a row group that is written."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,9 @@ class Parquet(BinaryFormat):
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with file.open() as stream:
             parquet = pq.ParquetFile(stream)
-            for batch in parquet.iter_batches(rows_at_once(parquet, stream), columns=list(names)):
+            rows = rows_at_once(parquet, stream)
+            coded = pq.ParquetFile(stream, metadata=parquet.metadata, read_dictionary=_repeated(parquet, names, rows))
+            for batch in coded.iter_batches(rows, columns=list(names)):
                 yield validate_batch(file.name, batch)
 
     def n_rows(self, file: TableFile) -> int | None:
@@ -34,7 +41,49 @@ class Parquet(BinaryFormat):
             return int(pq.ParquetFile(stream).metadata.num_rows)
 
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
-        return pq.ParquetWriter(stream, schema, compression="zstd")
+        return _RowGroups(pq.ParquetWriter(stream, schema, compression="zstd"), GROUP_CELLS // max(1, len(schema)))
+
+
+@dataclass(eq=False)
+class _RowGroups:
+    """Writes batches together, in row groups of at least this number of rows: few large ones are faster and smaller."""
+
+    writer: Any
+    rows: int
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        if sum(len(each) for each in self._waiting) >= self.rows:
+            self._write()
+
+    def _write(self) -> None:
+        table = pa.Table.from_batches(self._waiting)
+        self.writer.write_table(table, row_group_size=max(1, len(table)))
+        self._waiting = []
+
+    def close(self) -> None:
+        if self._waiting:
+            self._write()
+        self.writer.close()
+
+    def __enter__(self) -> _RowGroups:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _repeated(parquet: Any, names: Sequence[str], rows: int) -> list[str]:
+    """The columns of text whose first cells repeat few texts: they are read as dictionaries, as they are stored.
+
+    Not views, which Arrow cannot make from dictionaries.
+    """
+    types = {name: parquet.schema_arrow.field(name).type for name in names}
+    texts = [name for name, of in types.items() if is_text(of) and not pa.types.is_string_view(of)]
+    for batch in parquet.iter_batches(min(SAMPLE, rows), columns=texts) if texts else ():
+        return [name for name, array in zip(texts, batch.columns, strict=True) if may_repeat(array)]
+    return []
 
 
 file_format(Parquet())

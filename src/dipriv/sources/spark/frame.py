@@ -322,8 +322,9 @@ class PackedRows:
     def _shared(self, thing: Any) -> Iterator[tuple[Workspace, Any]]:
         """What a pass needs, on the workers: which rows, and this."""
         context = self.rows.packs.context
+        schema = self.rows.empty.native.schema
         with Workspace(context) as workspace, jobs(context), worker_errors():
-            yield workspace, workspace.broadcast((Packed(self.rows.layout, self.split, self.view), thing))
+            yield workspace, workspace.broadcast((Packed(schema, self.rows.layout, self.split, self.view), thing))
 
 
 def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Workspace) -> Any:

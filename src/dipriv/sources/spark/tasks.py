@@ -21,6 +21,7 @@ import pyarrow as pa
 from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
+from dipriv._tables.arrow import is_text
 from dipriv._tables.frames import Table
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, add_counts, count_values, in_buckets
 from dipriv._version import __version__
@@ -111,7 +112,7 @@ class FirstPass:
                 seen = seen or Fingerprint(self.fingerprint_key, block.column_names)
                 for batch in block.to_batches():
                     seen.update(batch)
-            row = mark, place, block.num_rows, digest, _to_bytes(some) if self.packed else b""
+            row = mark, place, block.num_rows, digest, _to_bytes(_stored(some)) if self.packed else b""
         if row is not None:
             yield self._packed(*row, b"" if seen is None else seen.to_bytes())
 
@@ -155,6 +156,8 @@ class HoldOut:
 class Packed:
     """Which of the packed rows a private reference is learned from: all of them, or those that are held out."""
 
+    schema: pa.Schema
+    """The types of the columns; blocks may store text as dictionaries."""
     layout: Layout
     split: Split | None
     view: View | None = None
@@ -167,11 +170,10 @@ class Packed:
             first = part.first + place * BLOCK_ROWS
             if digest != part.digests[start : start + DIGEST_BYTES]:
                 raise _changed(f"rows from number {first} on are not those of the first reading")
-            block = pa.ipc.open_stream(data).read_all().combine_chunks()
+            table = frames.read_stored(pa.ipc.open_stream(data).read_all(), self.schema)
             if self.split is not None:
-                block = block.filter(pa.array(self.split.held_out(frames.read(block), first)))
-            if block.num_rows:
-                table = _as_table(block)
+                table = table.take(self.split.held_out(table, first))
+            if table.rows:
                 yield table if self.view is None else self.view(table)
 
 
@@ -282,6 +284,12 @@ def _blocks(batches: Iterable[pa.RecordBatch], marker: str) -> Iterator[tuple[in
             raise SourceChangedError("the rows of a task do not come one after the other.", REPEATABLE)
         done += block.num_rows
         yield first, block.drop_columns([marker])
+
+
+def _stored(block: pa.Table) -> pa.Table:
+    """The same rows, where text that repeats few texts is stored as narrow codes, for all later passes."""
+    table = _as_table(block)
+    return table.stored(name for name in table.names if is_text(table.arrow_type(name))).native
 
 
 def _as_table(block: pa.Table) -> Table:

@@ -219,6 +219,7 @@
     put("values", values);
     put("step", size);
     put("resolution", resolution);
+    document.getElementById("drafted").value = "1"; // read from private rows: the guarantee says so
     said.textContent = "Filled in";
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv import Datetime, Schema, privatize
+from dipriv.codecs.binned import BinnedCodec
 from dipriv.references._learning import times as module
 from dipriv.references._learning.estimates import ColumnEstimate
 from dipriv.references._learning.measurements import NoiseKind, Spread
@@ -155,7 +157,19 @@ def test_nulls_among_dates_stay() -> None:
         assert abs(np.mean(missing) - share) < bound < share  # so no nulls at all would fail
         assert np.all(released(found, "Y") == np.datetime64("2025"))
     nothing = beside(np.full(rows, np.datetime64("NaT", "us")))
-    assert drawn(estimates(nothing, 1.0)["when"])[1].mean() == 1.0
+    alone = estimates(nothing, 1.0)["when"]
+    assert drawn(alone)[1].mean() == 1.0
+    assert isinstance(alone.codec, BinnedCodec)
+    stand_in = alone.codec.line.to_values(alone.codec.starts)
+    assert stand_in.astype("datetime64[us]").tolist() == [dt.datetime(1990, 1, 1)]
+
+
+def test_steps_without_a_value_between_the_bounds_are_not_considered() -> None:
+    when = seconds("2025-06-01", 86_400, 5000)
+    schema = Schema({"when": Datetime(lower="2025-06-01 08:00", upper="2025-06-01 18:00")})
+    for seed in range(3):
+        out = privatize(pl.DataFrame(beside(when)), epsilon=0.5, schema=schema, seed=seed).data["when"].to_numpy()
+        assert np.all((out >= np.datetime64("2025-06-01T08:00")) & (out <= np.datetime64("2025-06-01T18:00")))
 
 
 def test_far_dates_of_a_few_rows_vanish_and_those_of_many_stay() -> None:
