@@ -40,6 +40,9 @@ NARROW = 2.0**-6
 NARROW_PART = 1e-6
 POWERS = (-1.0, 3.0)
 """The exponents of power laws of density that may be taken from neighbouring octaves."""
+BEYOND_NOISE = 4.0
+"""In standard deviations of all counts of steps together: how many values may be multiples of finer steps alone before
+a finer step is taken. Gaussian noise exceeds that in fewer than one column of 30,000."""
 MISSING = 1e-2
 """How often noise may be taken for nulls in a column that has none."""
 
@@ -228,6 +231,6 @@ def finest_step(noisy: FloatArray, spread: Spread, rows: int) -> int:
     noise hides which step is right, a coarse one does less harm than digits that no value has.
     """
     noise = spread.deviation * math.sqrt(len(noisy))
-    allowed = min(max(2.5 * noise, min(8.0 * noise, rows / 1000)), rows / 3)
+    allowed = min(max(BEYOND_NOISE * noise, min(8.0 * noise, rows / 1000)), rows / 3)
     beyond = np.append(np.cumsum(noisy[::-1])[::-1][1:], 0.0)
     return int(np.flatnonzero(beyond <= allowed)[0])

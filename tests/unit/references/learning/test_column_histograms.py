@@ -193,7 +193,7 @@ def test_bins_beyond_the_values_are_empty(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_dates_stay_in_their_years() -> None:
-    """And days: the noise of finer steps exceeds what is allowed for, 2.5 deviations of all of them, in less than
+    """And days: the noise of finer steps exceeds what is allowed for, 4 deviations of all of them, in less than
     one of a hundred columns.
     """
     rng = np.random.default_rng(6)

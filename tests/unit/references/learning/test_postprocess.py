@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -216,7 +217,7 @@ def test_a_quantile_is_exceeded_with_its_chance_at_most(spread: Spread, chance: 
 @pytest.mark.parametrize("step", range(6))
 def test_the_coarsest_step_of_nearly_all_values_is_found(spread: Spread, step: int) -> None:
     """Whole numbers stay whole although noise is in every count. What is beyond the right step is a sum of at most
-    five counts of noise, whose chance to exceed 2.5 √6 deviations is below 1e-2 by Cantelli's and Bernstein's bounds.
+    five counts of noise, whose chance to exceed 4 √6 deviations is below 1e-2 by Bernstein's bound.
     """
     rows, runs = 100_000, 60
     exact = np.zeros(6)
@@ -226,6 +227,18 @@ def test_the_coarsest_step_of_nearly_all_values_is_found(spread: Spread, step: i
     assert finest_step(exact, spread, rows) == step
     wrong = np.array([finest_step(exact + 40 * noise(spread, 6, seed), spread, rows) for seed in range(runs)])
     assert (wrong != step).sum() > stats.binom.isf(ALARM, runs, 0.01) or step in (0, 5)  # control: far more noise
+
+
+def test_noise_adds_no_digits_in_one_column_of_ten_thousand() -> None:
+    """Gaussian noise of five counts has √5 deviations: more than 4 √6 of them are as rare as 4.38 of a normal law."""
+    spread, rows, runs = Spread.of("gaussian", 1e-5), 100_000, 100_000
+    chance = stats.norm.sf(4 * math.sqrt(6 / 5))
+    draws = np.random.default_rng(3).normal(0, spread.deviation, (runs, 6))
+    digits = sum(finest_step(each, spread, rows) > 0 for each in draws + np.array([rows, 0, 0, 0, 0, 0]))
+    most = stats.binom.isf(ALARM, runs, chance)
+    assert digits <= most
+    wider = 1.5 * draws + np.array([rows, 0, 0, 0, 0, 0])
+    assert sum(finest_step(each, spread, rows) > 0 for each in wider) > most  # control: half as much noise again
 
 
 @each_spread
