@@ -136,14 +136,14 @@ def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> I
             raise failure
 
 
-def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items, the next of which is made on a thread of its own while the caller works on one."""
+def ahead(items: Iterable[Item], depth: int = 1) -> Iterator[Item]:
+    """The same items, the next ones of which, up to `depth`, are made on a thread of their own meanwhile."""
     if threads() == 1:
         yield from items
         return
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, source, end)
-        while (item := following.result()) is not end:
-            following = pool.submit(next, source, end)
+        following = deque(pool.submit(next, source, end) for _ in range(depth))
+        while (item := following.popleft().result()) is not end:
+            following.append(pool.submit(next, source, end))
             yield item  # type: ignore[misc]

@@ -123,7 +123,7 @@ class Plan(Generic[Data]):
                 mechanism = self.fit_plan.fit(self._learned_from, self._bits.child(Stream.FIT))
                 mechanism = replace(mechanism, anew=self.anew)
                 self._progress("learning", self.row_counts.read, self.row_counts.read)
-                self.close()
+                self._rows.end_learning()
                 noise = self._bits.child(Stream.NOISE)
                 kept = (*self.options.keep, *self.anew)
                 job = ReleaseJob(
@@ -205,6 +205,7 @@ def prepare(
             anew,
             counted=options.spec.source == "private" or bool(stated),
             fingerprint=fingerprint_request(ledger),
+            learns_from_all=_learns_from_all(options),
             labels_of=_countable_labels(_counted(names, stated), declared) if _learns_from_all(options) else (),
             types=rules,
             progress=progress,

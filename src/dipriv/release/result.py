@@ -22,7 +22,7 @@ from dipriv.release.fidelity import expected_fidelity
 from dipriv.schema import Schema
 from dipriv.sources import read_table
 from dipriv.sources.protocol import ReleaseJob
-from dipriv.sources.spark import is_spark_frame
+from dipriv.sources.spark import ReleasedParts, is_spark_frame
 from dipriv.utility.judging import judge
 from dipriv.utility.verdict import Verdict
 
@@ -38,7 +38,7 @@ Data = TypeVar("Data")
 
 def is_lazy(data: object) -> bool:
     """Whether rows are computed later by a job that reports it: a Spark DataFrame, or a job for later tables."""
-    return is_spark_frame(data) or isinstance(data, ReleaseJob)
+    return is_spark_frame(data) or isinstance(data, ReleaseJob | ReleasedParts)
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,13 @@ from dipriv.guarantee.sidecar import PAGE_SUFFIX, SHEET_SUFFIX, SIDECAR_SUFFIX, 
 from dipriv.release.model_file import dump_model
 from dipriv.release.result import Release, Written
 from dipriv.release.sheet import Sheet, described, printable, why_no_model
-from dipriv.sources.spark import is_spark_frame
+from dipriv.sources.spark import ReleasedParts, is_spark_frame
 from dipriv.sources.stream import ReleasedBatches
 
 SAMPLE_ROWS = 200_000
 """How many matching rows of table and release are kept for a report, at most about."""
+BLOCKS_AHEAD = 6
+"""Released blocks that wait to be written, as writers take long for some of them: about a row group of Parquet."""
 
 
 def write_release(
@@ -77,6 +79,17 @@ def _saying_what_is_written(sink: FileSink | FolderSink) -> Iterator[None]:
 
 
 def _into_folder(release: Release[Any], sink: FolderSink, command: str | None) -> Written:
+    if isinstance(release.data, ReleasedParts):
+        release.data.write(sink.part)
+    else:
+        _shuffled_into(sink.part, release)
+    sink.check_written(release.n_rows)
+    sink.commit(files_beside(release, sink.path.name, command=command))
+    return Written(sink.path)
+
+
+def _shuffled_into(folder: Path, release: Release[Any]) -> None:
+    """Write a released DataFrame in parts of one size."""
     from dipriv.sources.spark.even_parts import in_even_parts
     from dipriv.sources.spark.frame import SparkSelection, worker_errors
     from dipriv.sources.spark.workspace import jobs
@@ -85,14 +98,13 @@ def _into_folder(release: Release[Any], sink: FolderSink, command: str | None) -
     assert isinstance(selection, SparkSelection)  # noqa: S101
     with jobs(release.data.sparkSession.sparkContext), worker_errors():
         rows = in_even_parts(release.data, selection.first_released, release.n_rows)
-        rows.write.option("compression", "zstd").parquet(f"file://{sink.part}")
-    sink.check_written(release.n_rows)
-    sink.commit(files_beside(release, sink.path.name, command=command))
-    return Written(sink.path)
+        rows.write.option("compression", "zstd").parquet(f"file://{folder}")
 
 
 def written_data(data: Any, written: Written) -> Any:
     """Released rows for use after their plan is closed: of Spark, those in the folder, which need no key."""
+    if isinstance(data, ReleasedParts):
+        return data.session.read.parquet(f"file://{written.path}")
     return data.sparkSession.read.parquet(f"file://{written.path}") if is_spark_frame(data) else data
 
 
@@ -102,7 +114,7 @@ def _into_file(release: Release[Any], sink: FileSink, sample: bool, command: str
     before: list[pa.Table] = []
     after: list[pa.Table] = []
     if isinstance(release.data, ReleasedBatches):
-        for private, released in ahead(release.data.pairs()):
+        for private, released in ahead(release.data.pairs(), BLOCKS_AHEAD):
             _write(sink, released)
             if sample:
                 picked = pa.array(picks.random(private.rows) < rate)

@@ -21,6 +21,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from dipriv._base.parallel import in_parallel
+from dipriv._tables.narrow import narrowed, restored
 from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv._tables.repeated import coded
 from dipriv.errors import StorageError
@@ -43,8 +44,8 @@ class KeptBatches:
 
     limit: int = field(default_factory=lambda: MAX_BYTES)
     is_whole: bool = True
-    _tables: list[pa.Table | tuple[int, int]] = field(repr=False, default_factory=list)
-    """In memory, or (place, size) in the scratch file."""
+    _tables: list[tuple[pa.Schema, pa.Table | tuple[int, int]]] = field(repr=False, default_factory=list)
+    """The schema of each, and its narrow form: in memory, or (place, size) in the scratch file."""
     _bytes: int = 0
     _scratch: _Scratch | None = field(repr=False, default=None)
 
@@ -52,22 +53,23 @@ class KeptBatches:
         """Keep a table; where the disk has no room for it, none is kept from here on."""
         if not self.is_whole:
             return
-        if self._scratch is None and self._bytes + table.nbytes <= self.limit:
-            self._bytes += table.nbytes
-            self._tables.append(table)
+        schema, narrow = table.schema, narrowed(table)
+        if self._scratch is None and self._bytes + narrow.nbytes <= self.limit:
+            self._bytes += narrow.nbytes
+            self._tables.append((schema, narrow))
             return
         try:
             self._scratch = self._scratch or _Scratch()
-            self._tables.append(self._scratch.write(table))
+            self._tables.append((schema, self._scratch.write(narrow)))
         except (OSError, StorageError):
             self.is_whole = False
 
     def __iter__(self) -> Iterator[pa.Table]:
-        for kept in self._tables:
+        for schema, kept in self._tables:
             if isinstance(kept, pa.Table):
-                yield kept
+                yield restored(kept, schema)
             elif self._scratch is not None:
-                yield self._scratch.read(*kept)
+                yield restored(self._scratch.read(*kept), schema)
 
     def close(self) -> None:
         """Forget all batches."""

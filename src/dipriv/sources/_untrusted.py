@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def check_width(name: str, columns: int) -> None:
         )
 
 
-def rows_at_once(file: Any, stream: Any) -> int:
+def rows_at_once(file: Any, stream: Any, groups: Iterable[int] | None = None) -> int:
     """How many rows of a Parquet file to read at once: a text that is stored once may stand in every row.
 
     The dictionaries of its texts are looked at first, row group by row group. What the metadata says of them is not: it
@@ -64,7 +65,7 @@ def rows_at_once(file: Any, stream: Any) -> int:
         return BATCH_ROWS
     rows = BATCH_ROWS
     dictionaries = pq.ParquetFile(stream, metadata=file.metadata, read_dictionary=texts)
-    for group in range(file.metadata.num_row_groups):
+    for group in range(file.metadata.num_row_groups) if groups is None else groups:
         for batch in dictionaries.iter_batches(1, row_groups=[group], columns=texts):
             longest = sum(map(_longest, batch.columns))
             rows = max(1, min(rows, BATCH_TEXT // max(1, longest)))

@@ -137,6 +137,9 @@ class TableRows:
         some = _take(self.table, job.selection.released_rows(self.table, 0))
         return job.mechanism.release(some, job.keep, job.noise, progress=job.progress, persons=job.persons())
 
+    def end_learning(self) -> None:
+        """Nothing was left behind."""
+
     def close(self) -> None:
         """Nothing was left behind."""
 

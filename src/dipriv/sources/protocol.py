@@ -108,6 +108,8 @@ class Scan:
     counted: bool = True
     """Whether a private reference is learned from the rows, in many passes."""
     fingerprint: FingerprintRequest | None = None
+    learns_from_all: bool = False
+    """Whether a private reference is learned from all rows, and all of them are released."""
     labels_of: tuple[str, ...] = ()
     """Columns whose labels will be counted, if they are text: one pass less where that is done in this one."""
     types: TypeRules = field(default_factory=TypeRules)
@@ -300,6 +302,10 @@ class Rows(Protocol[Data_co]):
 
     def release(self, job: ReleaseJob) -> Data_co:
         """The released rows, at once or when they are read."""
+        ...
+
+    def end_learning(self) -> None:
+        """Remove what the release does not need of what the passes left behind."""
         ...
 
     def close(self) -> None:

@@ -277,6 +277,9 @@ class StreamedRows:
             number += some.rows
         return sums
 
+    def end_learning(self) -> None:
+        """Nothing was left behind."""
+
     def close(self) -> None:
         """Nothing was left behind."""
 

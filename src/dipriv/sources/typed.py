@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from dipriv._base.parallel import in_parallel
+from dipriv._base.parallel import ahead, in_parallel
 from dipriv._base.progress import Progress, no_progress
 from dipriv._tables.arrow import is_text, shown_type
 from dipriv._tables.cell_classes import CellClass, classify
@@ -125,7 +125,7 @@ class TypedBatches:
     def coded_batches(self, names: Sequence[str], look: Look = no_look) -> Iterator[pa.RecordBatch]:
         """The same, where text that was read as a dictionary is one, if each label stands for several cells."""
         fields = [self.schema.field(name) for name in names]
-        for batch in self.rows.batches(names):
+        for batch in ahead(self.rows.batches(names)):
             look(batch)
             columns = in_parallel(self._column, zip(names, batch.columns, strict=True))
             typed = [of.with_type(array.type) for of, array in zip(fields, columns, strict=True)]
@@ -272,7 +272,7 @@ def _sums(
     """Counts of all cells of some columns, in one pass; adds to `named` how many cells are their column's name."""
     counts, done = dict.fromkeys(names, nothing), 0
     read = list(dict.fromkeys([*names, *named]))
-    for batch in rows.batches(read) if read else ():
+    for batch in ahead(rows.batches(read)) if read else ():
         arrays = dict(zip(read, batch.columns, strict=True))
         found = in_parallel(count, map(arrays.__getitem__, names))
         counts = {name: counts[name] + of for name, of in zip(names, found, strict=True)}

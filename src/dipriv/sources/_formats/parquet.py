@@ -30,11 +30,7 @@ class Parquet(BinaryFormat):
 
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with file.open() as stream:
-            parquet = pq.ParquetFile(stream)
-            rows = rows_at_once(parquet, stream)
-            coded = pq.ParquetFile(stream, metadata=parquet.metadata, read_dictionary=_repeated(parquet, names, rows))
-            for batch in coded.iter_batches(rows, columns=list(names)):
-                yield validate_batch(file.name, batch)
+            yield from read_batches(file.name, stream, names)
 
     def n_rows(self, file: TableFile) -> int | None:
         with file.open() as stream:
@@ -42,6 +38,19 @@ class Parquet(BinaryFormat):
 
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
         return _RowGroups(pq.ParquetWriter(stream, schema, compression="zstd"), GROUP_CELLS // max(1, len(schema)))
+
+
+def read_batches(
+    name: str, stream: Any, names: Sequence[str], groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """These columns of a file, of all its row groups or of some, by few rows at a time; repeated text is coded."""
+    parquet = pq.ParquetFile(stream)
+    groups = range(parquet.metadata.num_row_groups) if groups is None else groups
+    rows = rows_at_once(parquet, stream, groups)
+    repeated = _repeated(parquet, names, rows, groups)
+    coded = pq.ParquetFile(stream, metadata=parquet.metadata, read_dictionary=repeated)
+    for batch in coded.iter_batches(rows, row_groups=list(groups), columns=list(names)):
+        yield validate_batch(name, batch)
 
 
 @dataclass(eq=False)
@@ -74,14 +83,15 @@ class _RowGroups:
         self.close()
 
 
-def _repeated(parquet: Any, names: Sequence[str], rows: int) -> list[str]:
+def _repeated(parquet: Any, names: Sequence[str], rows: int, groups: Sequence[int]) -> list[str]:
     """The columns of text whose first cells repeat few texts: they are read as dictionaries, as they are stored.
 
     Not views, which Arrow cannot make from dictionaries.
     """
     types = {name: parquet.schema_arrow.field(name).type for name in names}
     texts = [name for name, of in types.items() if is_text(of) and not pa.types.is_string_view(of)]
-    for batch in parquet.iter_batches(min(SAMPLE, rows), columns=texts) if texts else ():
+    some = parquet.iter_batches(min(SAMPLE, rows), row_groups=list(groups), columns=texts) if texts else ()
+    for batch in some:
         return [name for name, array in zip(texts, batch.columns, strict=True) if may_repeat(array)]
     return []
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dipriv.sources.protocol import RowSource, row_source
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedParts:
+    """Released rows that workers write to Parquet files themselves: `write` does that, into a folder that it makes."""
+
+    session: Any = field(repr=False)
+    write: Callable[[Path], None] = field(repr=False)
 
 
 def is_spark_frame(thing: object) -> bool:

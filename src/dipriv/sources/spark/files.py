@@ -16,6 +16,7 @@ from dipriv.errors import InputError
 from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.spark.frame import SparkSource, quoted
+from dipriv.sources.spark.parquet import ParquetSource
 from dipriv.sources.spark.session import open_session
 
 READABLE = ("parquet", "csv", "tsv")
@@ -69,7 +70,9 @@ class SparkFiles:
         A cell of a CSV file may have several lines, so that Spark reads each file in one task.
         """
         frame = self._read(open_session())
-        return SparkSource.open(frame, name=self.name, all_text=self.format != "parquet")
+        if self.format != "parquet":
+            return SparkSource.open(frame, name=self.name, all_text=True)
+        return ParquetSource.open(frame, name=self.name, paths=self.paths)
 
     def _check(self) -> None:
         """All files have the columns and types of the first: Spark would fill in nulls, or mistake columns."""

@@ -30,7 +30,7 @@ from functools import partial, reduce
 from itertools import accumulate, groupby
 from math import isqrt
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedErr
 from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, View
+from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, Rows, RowSelection, Scan, View
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -71,6 +71,7 @@ from dipriv.sources.spark.types import text_columns, with_types
 from dipriv.sources.spark.workers import REMEDY, check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
+AnyRows = TypeVar("AnyRows", bound=Rows[Any])
 MAX_HELD_ROWS = 5_000_000
 """More hold-out rows than that are not brought to the driver."""
 MAX_BUCKETS = 64
@@ -130,19 +131,36 @@ class SparkSource:
 
         The columns that Arrow has no type for are refused if they are used.
         """
+        return self.scanned(request, self.empty(request), collected, SparkRows.read)
+
+    def empty(self, request: Scan) -> Table:
+        """A table without rows, of the DataFrame's names and types.
+
+        Refuses columns in use that Arrow has no type for, and before that workers that cannot run dipriv.
+        """
         check_workers(self.frame.sparkSession.sparkContext)
-        empty = _empty(self.frame, {*request.used})
+        return _empty(self.frame, {*request.used})
+
+    def scanned(
+        self,
+        request: Scan,
+        empty: Table,
+        collected: Callable[..., pa.Table],
+        read: Callable[[Any, Any, Table, Scan], AnyRows],
+    ) -> AnyRows | SparkRows:
+        """The first pass: `collected` brings what workers make to the driver, `read` reads rows of settled types."""
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
         raw = self.frame.select(
             *(quoted(column.name) for column in empty.native.schema if not pa.types.is_null(column.type))
         )
         typed = with_types(used, request, all_text=self.all_text, collected=collected, mapped=mapped)
+        rows: AnyRows | SparkRows
         if typed is used:
-            rows = SparkRows.read(used, raw, empty, request)
+            rows = read(used, raw, empty, request)
         else:  # a ledger recognizes the cells as they were before they were read as other types
             seen = None if request.fingerprint is None else _raw_fingerprint(raw, request.fingerprint.key)
-            read = SparkRows.read(typed, typed, _empty(typed, {*request.used}), replace(request, fingerprint=None))
-            rows = replace(read, fingerprint=seen)
+            found = SparkRows.read(typed, typed, _empty(typed, {*request.used}), replace(request, fingerprint=None))
+            rows = replace(found, fingerprint=seen)
         request.progress("reading", rows.n_rows, rows.n_rows)
         return rows
 
@@ -178,7 +196,7 @@ class SparkRows:
         from pyspark.sql import functions
 
         packed = request.counted
-        marker = _new_name((*frame.columns, *every.columns))
+        marker = new_name((*frame.columns, *every.columns))
         marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
         some, key, fingerprint_key = marked.select(*map(quoted, (*request.verified, marker))), os.urandom(32), None
         if request.fingerprint is not None:
@@ -191,9 +209,11 @@ class SparkRows:
             if packed:
                 workspace.persist(packs)
             with jobs(workspace.context), worker_errors():
-                found = sorted(packs.map(_without_data).collect())
-            layout = Layout(marker, request.verified, key, _parts(found))
-            fingerprint = None if fingerprint_key is None else _fingerprint(found, fingerprint_key, every.columns)
+                found = sorted(packs.map(without_data).collect())
+            layout = Layout(marker, request.verified, key, parts_of(found))
+            fingerprint = (
+                None if fingerprint_key is None else fingerprint_of_parts(found, fingerprint_key, every.columns)
+            )
         except BaseException:
             workspace.close()
             raise
@@ -257,6 +277,10 @@ class SparkRows:
         schema = _bare_schema(self.frame, {*job.mechanism.names, *job.keep})
         return mapped(self.frame, work, schema, self._workspace)
 
+    def end_learning(self) -> None:
+        """Remove packed blocks from all disks."""
+        self._workspace.close()
+
     def close(self) -> None:
         """Remove packed blocks, and what a released DataFrame needs, from all disks."""
         self._workspace.close()
@@ -271,11 +295,24 @@ class SparkRows:
         return self.frame.select(*map(quoted, (*self.layout.verified, self.layout.marker)))
 
 
+class HasPacks(Protocol):
+    """Rows that are packed on the workers' disks."""
+
+    @property
+    def packs(self) -> Any: ...
+
+    @property
+    def empty(self) -> Table: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+
 @dataclass(frozen=True, eq=False)
 class PackedRows:
     """The rows that a private reference is learned from, packed; each pass is one job."""
 
-    rows: SparkRows
+    rows: HasPacks
     n_rows: int
     split: Split | None = None
     view: View | None = None
@@ -336,12 +373,13 @@ def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Wo
     return shuffled.values().mapPartitions(partial(all_added, add))
 
 
-def _without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:
+def without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:
+    """What the driver has to know of a block."""
     mark, place, rows, digest, fingerprint, _ = pack
     return mark, place, rows, bytes(digest), bytes(fingerprint)
 
 
-def _parts(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
+def parts_of(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
     """Where each task's rows stand in the table, from what is known of its blocks, in their order."""
     if not found:
         raise InputError("the table has no rows.", "Pass a table with at least one row.")
@@ -359,19 +397,21 @@ def _raw_fingerprint(frame: Any, key: bytes) -> TableFingerprint:
     """The fingerprint of all columns, in a pass of its own."""
     from pyspark.sql import functions
 
-    marker = _new_name(frame.columns)
+    marker = new_name(frame.columns)
     marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
     found = collected(marked, FirstPass(marker, (), os.urandom(32), key, packed=False), FirstPass.schema)
     blocks = zip(*(found[name].to_pylist() for name in ("mark", "place", "rows", "digest", "fingerprint")), strict=True)
-    return _fingerprint(list(blocks), key, frame.columns)
+    return fingerprint_of_parts(list(blocks), key, frame.columns)
 
 
-def _new_name(taken: Sequence[str]) -> str:
+def new_name(taken: Sequence[str]) -> str:
     """A name for a column that none of these has, in upper or lower case."""
     return next(name for name in _names() if name not in {other.lower() for other in taken})
 
 
-def _fingerprint(found: list[tuple[int, int, int, bytes, bytes]], key: bytes, names: Sequence[str]) -> TableFingerprint:
+def fingerprint_of_parts(
+    found: list[tuple[int, int, int, bytes, bytes]], key: bytes, names: Sequence[str]
+) -> TableFingerprint:
     """The fingerprints of all tasks, added up in the order of their rows, which is Spark's and not the table's."""
     total = Fingerprint(key, names)
     for _, _, _, _, part in found:

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from dipriv._base.arrays import Counts
 from dipriv._random.bits import Bits
 from dipriv._tables import frames
 from dipriv._tables.arrow import is_text
 from dipriv._tables.frames import Table
+from dipriv._tables.narrow import narrowed, restored
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, add_counts, count_values, in_buckets
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError, SourceChangedError
@@ -76,11 +78,11 @@ class Layout:
             place = done // BLOCK_ROWS * DIGEST_BYTES
             table = _as_table(block)
             if block_digest(table, self.verified, self.key) != part.digests[place : place + DIGEST_BYTES]:
-                raise _changed(f"rows from number {part.first + done} on are not those of the first reading")
+                raise changed(f"rows from number {part.first + done} on are not those of the first reading")
             yield mark, part.first + done, table
             done += block.num_rows
         if done != part.n_rows:
-            raise _changed(f"a task has {done} rows now, {part.n_rows} at the first reading")
+            raise changed(f"a task has {done} rows now, {part.n_rows} at the first reading")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,23 +166,30 @@ class Packed:
     """Further columns of theirs."""
 
     def tables(self, packs: Iterable[Pack]) -> Iterator[Table]:
-        """The rows of these blocks. A block that had to be packed again must be the same as at first."""
+        """The rows of these blocks."""
+        return (table for _, table in self.numbered(packs))
+
+    def numbered(self, packs: Iterable[Pack]) -> Iterator[tuple[int, Table]]:
+        """The rows of these blocks, and the number of the first one of each.
+
+        A block that had to be packed again must be the same as at first.
+        """
         for mark, place, _, digest, _, data in packs:
             part, start = self.layout.parts.get(mark, Part(0, 0, b"")), place * DIGEST_BYTES
             first = part.first + place * BLOCK_ROWS
             if digest != part.digests[start : start + DIGEST_BYTES]:
-                raise _changed(f"rows from number {first} on are not those of the first reading")
-            table = frames.read_stored(pa.ipc.open_stream(data).read_all(), self.schema)
+                raise changed(f"rows from number {first} on are not those of the first reading")
+            table = frames.read_stored(_from_bytes(data, self.schema), self.schema)
             if self.split is not None:
                 table = table.take(self.split.held_out(table, first))
             if table.rows:
-                yield table if self.view is None else self.view(table)
+                yield first, table if self.view is None else self.view(table)
 
 
 def sums_of(packed: Packed, count: Counter, cores: int, packs: Iterable[Pack]) -> Iterator[tuple[int, list[Counts]]]:
     """How many rows a task has, and the counts of them all; nothing where there are none."""
     rows, sums = 0, list[Counts]()
-    with _as_worker(cores):
+    with as_worker(cores):
         for table in packed.tables(packs):
             rows, sums = rows + table.rows, added(sums, count(table))
     if rows:
@@ -197,7 +206,7 @@ def values_of(
 ) -> Iterator[tuple[int, RowsAndValues]]:
     """(number of the bucket, (rows, counts)) for a task: its rows, said once, and how many have each value."""
     rows, running = 0, RunningCounts()
-    with _as_worker(cores):
+    with as_worker(cores):
         for table in packed.tables(packs):
             rows += table.rows
             running.add(count_values(table, names))
@@ -232,10 +241,7 @@ class Releasing:
     version: str = __version__
 
     def __call__(self, batches: Batches) -> Batches:
-        if self.version != __version__:
-            raise InputError(
-                f"a worker has dipriv {__version__}, the driver {self.version}.", "Install the same version on both."
-            )
+        check_version(self.version)
         done = 0
         for mark, first, table in self.layout.blocks(batches):
             part = table if self.split is None else table.take(~self.split.held_out(table, first))
@@ -245,18 +251,27 @@ class Releasing:
                 yield from released.to_batches()
 
 
+def check_version(driver: str) -> None:
+    """Refuse to release with another version than the driver's: it may have other noise for the same row."""
+    if driver != __version__:
+        raise InputError(
+            f"a worker has dipriv {__version__}, the driver {driver}.", "Install the same version on both."
+        )
+
+
 def on_worker(work: Work, names: list[str], cores: int, batches: Batches) -> Batches:
     """Run on a worker, on as many cores as a task has there. What an unforeseen error says may hold a cell.
 
     Columns are numbered for Spark, because mapInArrow does not accept every column name.
     """
-    with _as_worker(cores):
+    with as_worker(cores):
         for batch in work(batch.rename_columns(names) for batch in batches):
             yield batch.rename_columns([f"c{number}" for number in range(batch.num_columns)])
 
 
 @contextmanager
-def _as_worker(cores: int) -> Iterator[None]:
+def as_worker(cores: int) -> Iterator[None]:
+    """Work on as many cores as a task has; unforeseen errors do not say what they say."""
     os.environ.setdefault("DIPRIV_THREADS", str(cores))
     try:
         yield
@@ -270,7 +285,8 @@ def _as_worker(cores: int) -> Iterator[None]:
         ) from None
 
 
-def _changed(how: str) -> SourceChangedError:
+def changed(how: str) -> SourceChangedError:
+    """The error of a table that is not what it was."""
     return SourceChangedError(f"the table changed between two readings: {how}.", REPEATABLE)
 
 
@@ -297,7 +313,15 @@ def _as_table(block: pa.Table) -> Table:
 
 
 def _to_bytes(block: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, block.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(block)
+    """Narrow codes that are not compressed: to do that would take longer than all that is saved."""
+    narrow, sink = narrowed(block), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, narrow.schema) as writer:
+        writer.write_table(narrow)
     return bytes(sink.getvalue())
+
+
+def _from_bytes(data: bytes, schema: pa.Schema) -> pa.Table:
+    """The block again, with the types of the schema, but for text that is stored as a dictionary."""
+    narrow = pa.ipc.open_stream(data).read_all()
+    coded = [of if pt.is_dictionary(of.type) else schema.field(of.name) for of in narrow.schema]
+    return restored(narrow, pa.schema(coded))

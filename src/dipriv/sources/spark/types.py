@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from dipriv._tables.cell_classes import CellClass, classify
 from dipriv._tables.column_types import NO_CELLS, Question, ask, check_given, count_classes, parse, settle, settle_text
+from dipriv._tables.repeated import coded, distinct
 from dipriv.sources.protocol import Scan
 from dipriv.sources.spark.tasks import Batches
 from dipriv.sources.spark.workspace import Workspace
@@ -34,9 +35,9 @@ class ClassCounts:
         counts = {name: np.zeros(_AS_NAMED + 1, dtype=np.int64) for name in self.names}
         for batch in batches:
             for name, of in counts.items():
-                texts = batch.column(name)
-                of[:_AS_NAMED] += count_classes(classify(texts, self.marks))
-                of[_AS_NAMED] += pc.sum(pc.equal(texts, name)).as_py() or 0
+                texts, times = distinct(coded(batch.column(name)))
+                of[:_AS_NAMED] += count_classes(classify(texts, self.marks), times)
+                of[_AS_NAMED] += times[pc.equal(texts, name).fill_null(False).to_numpy(zero_copy_only=False)].sum()
         for name, of in counts.items():
             classes = pa.array(np.arange(len(of)), pa.int32())
             yield pa.record_batch({"name": [name] * len(of), "class": classes, "cells": of})
