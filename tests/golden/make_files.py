@@ -159,6 +159,28 @@ def make_ledger_5(path: Path) -> None:
             pass
 
 
+def make_ledger_6(path: Path) -> None:
+    """A ledger of version 6: a hold-out by keys that are written with leading zeros."""
+    with open_ledger(path) as ledger, suppress_warnings():
+        privatize(
+            padded_visits(),
+            0.5,
+            ledger=ledger,
+            seed=None,
+            dataset="padded",
+            reference="holdout",
+            unit="person",
+            rows_per_unit=5,
+        )
+
+
+def padded_visits() -> pa.Table:
+    """The visits, with persons like 00007."""
+    visits = read_csv("visits.csv")
+    persons = pa.array([f"{person:05}" for person in visits["person"].to_pylist()])
+    return visits.set_column(0, "person", persons)
+
+
 def later_visits() -> pa.Table:
     """Visits of other persons."""
     rng = np.random.default_rng(1)
@@ -253,6 +275,7 @@ def main() -> None:
     make_ledger_3(FILES / "ledger-3.db")
     make_ledger_4(FILES / "ledger-4.db")
     make_ledger_5(FILES / "ledger-5.db")
+    make_ledger_6(FILES / "ledger-6.db")
     for ending in ("toml", "json"):
         Schema(KINDS).save(FILES / f"schema.{ending}")
     expected = {"ledger": _ledger(), "references": _references(), "splits": _splits(), "notes": _notes()}

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dipriv.errors import DisclosureError
 from dipriv.guarantee import PrivacyUnit, UnprotectedKind
 from dipriv.ledger import Reservation
 from tests.golden.calls import (
@@ -27,9 +28,20 @@ from tests.golden.calls import (
     released_rows,
     sidecar_beside,
 )
-from tests.golden.make_files import FILES, KINDS, again, local_results, mask, masks, read_csv
+from tests.golden.make_files import (
+    FILES,
+    KEYS,
+    KINDS,
+    again,
+    local_results,
+    mask,
+    masks,
+    padded_visits,
+    read_csv,
+)
 
 EXPECTED: dict[str, Any] = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
+ODD_KEYS = ("007", "", " ", "1e3")
 PLACES = (b"/work", b"/home", b"/root", b"/tmp", b"/Users", b"file:")
 
 
@@ -167,6 +179,17 @@ def test_the_ledger_of_version_5_tells_own_releases_from_streams_of_others(tmp_p
         privatize(read_csv("visits.csv"), 0.25, ledger=ledger, seed=None)
 
 
+def test_the_ledger_of_version_6_holds_out_persons_however_they_are_written(tmp_path: Path) -> None:
+    ledger = Path(shutil.copy(FILES / "ledger-6.db", tmp_path))
+    options: dict[str, Any] = {"reference": "holdout", "unit": "person", "rows_per_unit": 5, "seed": 5}
+    found = [
+        released_rows(one, 0.25, ledger=ledger, dataset="padded", **options)
+        for one in (padded_visits(), read_csv("visits.csv"))
+    ]
+    assert found[0] == found[1]
+    assert {*found[0]} == {True, False}
+
+
 @pytest.mark.parametrize("name", EXPECTED["references"])
 def test_an_exported_reference_releases_the_same_record(name: str) -> None:
     kept = EXPECTED["references"][name]
@@ -180,8 +203,15 @@ def test_an_exported_reference_releases_the_same_record(name: str) -> None:
 
 
 def test_a_split_holds_out_the_same_rows() -> None:
-    found = masks(Split.load(FILES / "split.json"), Split.load(FILES / "split-by-person.json"))
-    assert found == EXPECTED["splits"]
+    by_position, by_person = Split.load(FILES / "split.json"), Split.load(FILES / "split-by-person.json")
+    with pytest.raises(DisclosureError, match="as it is written"):  # "007" and 7 were different persons
+        masks(by_position, by_person)
+    found = masks(by_position, replace(by_person, as_written=False))
+    plain = [place for place, key in enumerate(KEYS) if key not in ODD_KEYS]
+    same = held_out(by_person, pa.table({"person": [KEYS[place] for place in plain]}))
+    assert mask(same) == "".join(EXPECTED["splits"]["keys"][place] for place in plain)
+    for part in ("positions", "numbers"):
+        assert found[part] == EXPECTED["splits"][part]
     other = Split(0.3, bytes(32))
     assert masks(other, Split(0.5, bytes(32), "person"))["positions"] != found["positions"]  # control: keys matter
 

@@ -10,12 +10,19 @@ from fractions import Fraction
 def exact(number: float) -> Fraction:
     """A float as the decimal number that it is written as, so that ten times 0.1 is 1.
 
-    The float next to 0.1 exceeds it by 1 in 10^17, far less than the margin by which exact noise stays below its ε.
-
     >>> 10 * exact(0.1) == 1 < 10 * Fraction(0.1)
     True
     """
     return Fraction(repr(number))
+
+
+def at_most(number: float) -> Fraction:
+    """The smaller one of a float and the decimal number that it is written as: what may be spent where it is printed.
+
+    >>> at_most(0.1) == Fraction(1, 10) < Fraction(0.1), at_most(0.3) == Fraction(0.3) < Fraction(3, 10)
+    (True, True)
+    """
+    return min(Fraction(number), exact(number))
 
 
 def round_up(number: Fraction) -> float:

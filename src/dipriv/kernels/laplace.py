@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
 from dipriv._base.coordinates import UniformCoordinate
+from dipriv._base.decimals import at_most
 from dipriv._base.jit import jit
 from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
@@ -71,7 +72,7 @@ class Laplace:
         self, epsilon: float, names: Sequence[str], margins: Sequence[UniformCoordinate] | None = None
     ) -> LaplaceKernel:
         shares = shares_of(self.shares, names, "share")
-        lattices = [lattice_of(Fraction(epsilon) * share / sum(shares)) for share in shares]
+        lattices = [lattice_of(at_most(epsilon) * share / sum(shares)) for share in shares]
         steps, scales = zip(*lattices, strict=True)
         return LaplaceKernel(epsilon, np.array(steps), np.array(scales))
 

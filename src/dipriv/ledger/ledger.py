@@ -230,6 +230,7 @@ class Ledger:
             dataset, *_ = [_register(connection, each, table) for each in (name, *also)]
             if release.split_key is not None and known.holdout is None:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
+                split["splits_by_cells"] = 1
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
             first, *more = [self._spend(connection, each, epsilon, guarantee, output, digest) for each in (name, *also)]
             return replace(first, also=tuple(more))

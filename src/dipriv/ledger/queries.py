@@ -290,6 +290,7 @@ def dataset_state(connection: Connection, name: str) -> DatasetState:
         contents=tuple(sorted((found.rows, bytes(found.row_order)) for found in connection.execute(contents))),
         old_sizes=tuple(sorted(connection.execute(old).scalars())),
         protects_rows=any(guarantee.unit.kind is UnitKind.ROW for guarantee in stored.guarantees),
+        splits_as_written=not row["splits_by_cells"],
     )
 
 

@@ -15,7 +15,7 @@ class DatasetState:
     `contents` are (number of rows, order) of all its tables so far; `old_sizes` the numbers of rows of tables that were
     fingerprinted by versions 1 and 2 of the ledger, with which no table can be compared. `also` names the other data
     sets that count the table of the request, because it has their rows, too. `protects_rows` is whether earlier
-    releases protect a row, and not a person with all of their rows.
+    releases protect a row, and not a person with all of their rows. `splits_as_written` is `Split.as_written`.
     """
 
     name: str
@@ -27,6 +27,7 @@ class DatasetState:
     old_sizes: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
     protects_rows: bool = False
+    splits_as_written: bool = False
 
 
 @dataclass(frozen=True)

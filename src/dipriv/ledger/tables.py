@@ -30,10 +30,11 @@ from sqlalchemy import (
 from dipriv._base.table_fingerprint import SAMPLE_SIZE, SKETCH_SIZE
 from dipriv.errors import LedgerError
 
-VERSION = 5
+VERSION = 6
 """Version 1 had no δ; versions 1 and 2 had one fingerprint a table, which depended on options of the release. Version 3
 had small samples of rows, without counts, and what a keeper affirmed of a table held for its data set. Version 4
-did not tell the releases of a data set from those of others with rows of it."""
+did not tell the releases of a data set from those of others with rows of it. Version 5 held out persons by their keys
+as they are written."""
 KEY_BYTES = 32
 MAX_VALUE_BYTES = 1 << 24
 """The longest text or blob that SQLite may read from a ledger."""
@@ -58,6 +59,9 @@ DATASETS = Table(
     Column("split_key", LargeBinary, nullable=False),
     Column("holdout", Double),
     Column("split_by", Text),  # as JSON: column names may have characters that no database can store
+    Column(  # before version 6, "007" and 7 were different keys of a split
+        "splits_by_cells", Integer, CheckConstraint("splits_by_cells IN (0, 1)"), nullable=False, server_default="0"
+    ),
     Column("created", Text, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -139,6 +143,7 @@ ADDED: dict[int, tuple[Column[Any], ...]] = {
     3: (RELEASES.c.unit_digest,),
     4: (CONTENTS.c.repeats, COLUMNS.c.label, DISTINCT.c.content),
     5: (CONTENTS.c.is_own, RELEASES.c.is_own),
+    6: (DATASETS.c.splits_by_cells,),
 }
 """The columns that each version after the first added."""
 ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT), 4: (SAMPLES,)}
@@ -167,6 +172,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "split_key": _KEY,
         "holdout": f"{_NUMBER} AND {{0}} < 1",
         "split_by": _TEXT,
+        "splits_by_cells": _FLAG,
         "created": _TEXT,
     },
     FINGERPRINTS: {"fingerprint": _BLOB, "dataset": _KNOWN, "rows": _COUNT},

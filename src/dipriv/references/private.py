@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from dipriv._base.columns import NumericColumn
-from dipriv._base.decimals import exact
+from dipriv._base.decimals import at_most
 from dipriv._base.near_names import did_you_mean
 from dipriv.errors import InputError, refuse_all, unusable
 from dipriv.references._learning.domain import Domain, check_column, domain_of
@@ -110,7 +110,7 @@ class Private:
         exclusions = self._about(names)
         leading = frozenset(names.index(name) for name in self.leading)
         measured = tuple(dict.fromkeys((*first, *_pairs(exclusions, names))))
-        whole, most = min(Fraction(epsilon), exact(epsilon)), Fraction(delta)
+        whole, most = at_most(epsilon), Fraction(delta)
         if disjoint:
             settled, shares = plan_shares(domains, rows, whole, most, len(first))
             return MarkovPlan(settled, measured, shares, whole, epsilon, exclusions, leading)

@@ -86,7 +86,7 @@ class LedgerSession:
         share = self.known.holdout if self.known.holdout is not None and holdout is None else holdout
         split = Split.new(default if share is None else share, by)
         if self.known.holdout is not None and self.known.split_key is not None:
-            split = Split(split.holdout, self.known.split_key, by)
+            split = Split(split.holdout, self.known.split_key, by, self.known.splits_as_written)
         self.request = replace(self.request, holdout=split.holdout, by=split.by, split_key=split.key)
         self.request.check(self.known)
         return split

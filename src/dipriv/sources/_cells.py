@@ -39,6 +39,7 @@ _HARD, _INFINITE = 20, 21
 _SAMPLE = 1024
 """The number of texts to look at first: if most of them are repeated, each distinct one is hashed once."""
 _DAY = 86_400_000_000
+_MOST = (1 << 63) - 1
 _LOW_BITS = 29
 """The bits of a float64 beyond the 24 significant ones of a float32."""
 
@@ -52,6 +53,14 @@ class Hashes(NamedTuple):
     @classmethod
     def empty(cls, count: int) -> Hashes:
         return cls(np.empty(count, np.uint64), np.empty(count, np.uint64))
+
+
+class Canonical(NamedTuple):
+    """The canonical forms of cells: a word and a kind for each, and the texts of those that are TEXT."""
+
+    words: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
+    texts: list[bytes] = []  # noqa: RUF012 (never changed)
 
 
 def _packed(word: str) -> int:
@@ -86,12 +95,32 @@ def cell_hashes(array: pa.Array, key: Words) -> Hashes:
     if pt.is_decimal(kind):
         return _of_texts(array.cast(pa.string()), key)
     if pt.is_null(kind):
-        return _of_words(np.zeros(len(array), np.int64), np.full(len(array), MISSING, np.uint8), key)
+        return hash_words(np.zeros(len(array), np.int64), np.full(len(array), MISSING, np.uint8), key)
     if pt.is_floating(kind) or pt.is_uint64(kind):
-        return _of_floats(array, key)
-    if pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_temporal(kind):
-        return _of_integers(array, key)
+        return hash_words(*_words_of_floats(array), key)
+    if pt.is_integer(kind) or pt.is_boolean(kind) or (pt.is_temporal(kind) and not pt.is_interval(kind)):
+        return hash_words(*_words_of_integers(array), key)
     return _of_objects(array, key)
+
+
+def canonical_cells(array: pa.Array) -> Canonical:
+    """The canonical forms themselves, of an array without nulls that is no dictionary."""
+    kind = array.type
+    if pt.is_floating(kind) or pt.is_uint64(kind):
+        return Canonical(*_words_of_floats(array))
+    if pt.is_integer(kind) or pt.is_boolean(kind) or (pt.is_temporal(kind) and not pt.is_interval(kind)):
+        return Canonical(*_words_of_integers(array))
+    if not (_is_text(kind) or _is_binary(kind)):
+        array = array.cast(pa.string()) if pt.is_decimal(kind) else pa.array(map(_written, array), pa.large_string())
+    text, ends = _bytes_of(array)
+    words, kinds = np.empty(len(array), np.int64), np.empty(len(array), np.uint8)
+    places = np.empty((len(array), 2), np.int64)
+    _read_texts(text, ends, _MARK_WORDS, _POWERS, words, kinds, places)
+    hard = kinds == _HARD
+    if hard.any():
+        numbers = np.array([_number(bytes(text[start:stop])) for start, stop in places[hard]])
+        words[hard], kinds[hard] = _canonical_numbers(numbers)
+    return Canonical(words, kinds, [bytes(text[start:stop]) for start, stop in places[kinds == TEXT]])
 
 
 def row_hashes(sums: Hashes, key: Words) -> Hashes:
@@ -101,7 +130,8 @@ def row_hashes(sums: Hashes, key: Words) -> Hashes:
     return found
 
 
-def _of_words(values: NDArray[np.int64], kinds: NDArray[np.uint8], key: Words) -> Hashes:
+def hash_words(values: NDArray[np.int64], kinds: NDArray[np.uint8], key: Words) -> Hashes:
+    """The keyed hashes of cells that are no TEXT, by their words and kinds."""
     found = Hashes.empty(len(values))
     _hash_words(values, kinds, key[0], key[1], found.high, found.low)
     return found
@@ -114,7 +144,7 @@ def _of_dictionary(array: pa.DictionaryArray, key: Words) -> Hashes:
     return Hashes(labels.high[places], labels.low[places])
 
 
-def _of_floats(array: pa.Array, key: Words) -> Hashes:
+def _words_of_floats(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     if pt.is_uint64(array.type):
         exact = _filled(array)
         kinds = np.full(len(exact), NUMBER, np.uint8)
@@ -123,7 +153,7 @@ def _of_floats(array: pa.Array, key: Words) -> Hashes:
         words[large], kinds[large] = _canonical_numbers(exact[large].astype(np.float64))
     else:
         words, kinds = _canonical_numbers(_filled(array).astype(np.float64, copy=False))
-    return _of_words(words, _with_missing(kinds, array), key)
+    return words, _with_missing(kinds, array)
 
 
 def _canonical_numbers(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -132,7 +162,7 @@ def _canonical_numbers(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], 
     return words, kinds
 
 
-def _of_integers(array: pa.Array, key: Words) -> Hashes:
+def _words_of_integers(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     arrow_type = array.type
     kind, words = NUMBER, None
     if pt.is_boolean(arrow_type):
@@ -142,14 +172,12 @@ def _of_integers(array: pa.Array, key: Words) -> Hashes:
         words = _filled(array.cast(pa.date32(), safe=False).cast(pa.int32())).astype(np.int64) * _DAY
     elif pt.is_temporal(arrow_type):
         kind = MOMENT if pt.is_timestamp(arrow_type) else TIME if pt.is_time(arrow_type) else DURATION
-        if pt.is_interval(arrow_type):
-            return _of_objects(array, key)
         ticks = _filled(array.cast(pa.int32() if pt.is_time32(arrow_type) else pa.int64())).astype(np.int64)
         factors = {"s": 1_000_000, "ms": 1000, "us": 1}
         words = ticks // 1000 if arrow_type.unit == "ns" else ticks * factors[arrow_type.unit]
     if words is None:
         words = _filled(array).astype(np.int64, copy=False)
-    return _of_words(words, _with_missing(np.full(len(words), kind, np.uint8), array), key)
+    return words, _with_missing(np.full(len(words), kind, np.uint8), array)
 
 
 def _with_missing(kinds: NDArray[np.uint8], array: pa.Array) -> NDArray[np.uint8]:
@@ -163,20 +191,25 @@ def _filled(array: pa.Array) -> NDArray[Any]:
     return values
 
 
-def _of_texts(array: pa.Array, key: Words) -> Hashes:
+def _bytes_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """All texts one after the other, nulls as empty ones, and where each ends."""
     if not (pt.is_large_string(array.type) or pt.is_large_binary(array.type)):
         array = array.cast(pa.large_string() if _is_text(array.type) else pa.large_binary())
     if array.null_count:
         array = array.fill_null("" if pt.is_large_string(array.type) else b"")
     _, offsets, content = array.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[array.offset : array.offset + len(array) + 1]
-    text = _NO_BYTES if content is None or not content.size else np.frombuffer(content, dtype=np.uint8)
+    return _NO_BYTES if content is None or not content.size else np.frombuffer(content, dtype=np.uint8), ends
+
+
+def _of_texts(array: pa.Array, key: Words) -> Hashes:
+    text, ends = _bytes_of(array)
     found, hard = Hashes.empty(len(array)), np.zeros(len(array), np.bool_)
     _hash_texts(text, ends, key[0], key[1], _MARK_WORDS, _POWERS, found.high, found.low, hard)
     if hard.any():
         # `_decimal` has read them to their ends, so that Python reads them, too, without what `_hash_texts` strips
         numbers = np.array([_number(bytes(text[ends[i] : ends[i + 1]])) for i in np.flatnonzero(hard)])
-        found.high[hard], found.low[hard] = _of_words(*_canonical_numbers(numbers), key)
+        found.high[hard], found.low[hard] = hash_words(*_canonical_numbers(numbers), key)
     return found
 
 
@@ -381,27 +414,59 @@ def _hash_texts(
 ) -> None:
     """Hash the canonical forms of texts; numbers that need exact arithmetic are marked as hard instead."""
     value, words, kinds = np.empty(1, np.float64), np.empty(1, np.int64), np.empty(1, np.uint8)
-    bits = value.view(np.int64)
     for i in range(len(ends) - 1):
-        start, stop = _trimmed(text, ends[i], ends[i + 1])
-        if stop - start > 1 and text[start] == text[stop - 1] and text[start] in (34, 39):  # quotes
-            start, stop = _trimmed(text, start + 1, stop - 1)
-        kind, word = _read(text, start, stop, marks, powers, value)
-        if kind == REAL:
-            x = value[0]
-            if abs(x - np.rint(x)) <= abs(x) * 2.0**-49 or abs((bits[0] & ((1 << _LOW_BITS) - 1)) - (1 << 28)) <= 16:
-                kind = _HARD
-            else:
-                _numbers(value, words, kinds)
-                kind, word = int(kinds[0]), words[0]
-        if kind == _INFINITE:
-            kind = REAL
+        start, stop, kind, word = _form(text, ends[i], ends[i + 1], marks, powers, value, words, kinds)
         if kind == _HARD:
             hard[i] = True
         elif kind == TEXT:
             high[i], low[i] = _hash_bytes(text, start, stop, TEXT, k0, k1)
         else:
             high[i], low[i] = _hash_word(np.uint64(word), np.uint64(kind), k0, k1)
+
+
+@jit
+def _form(
+    text: NDArray[np.uint8],
+    start: int,
+    stop: int,
+    marks: Words,
+    powers: NDArray[np.float64],
+    value: NDArray[np.float64],
+    words: NDArray[np.int64],
+    kinds: NDArray[np.uint8],
+) -> tuple[int, int, int, Any]:
+    """Where the canonical form of a text starts and stops, its kind and its word; the last three are scratch."""
+    start, stop = _trimmed(text, start, stop)
+    if stop - start > 1 and text[start] == text[stop - 1] and text[start] in (34, 39):  # quotes
+        start, stop = _trimmed(text, start + 1, stop - 1)
+    kind, word = _read(text, start, stop, marks, powers, value)
+    if kind == REAL:
+        x, bits = value[0], value.view(np.int64)
+        if abs(x - np.rint(x)) <= abs(x) * 2.0**-49 or abs((bits[0] & ((1 << _LOW_BITS) - 1)) - (1 << 28)) <= 16:
+            kind = _HARD
+        else:
+            _numbers(value, words, kinds)
+            kind, word = int(kinds[0]), words[0]
+    if kind == _INFINITE:
+        kind = REAL
+    return start, stop, kind, word
+
+
+@jit
+def _read_texts(
+    text: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    marks: Words,
+    powers: NDArray[np.float64],
+    found: NDArray[np.int64],
+    kind_of: NDArray[np.uint8],
+    places: NDArray[np.int64],
+) -> None:
+    """The word and kind of each text, and where its canonical form starts and stops."""
+    value, words, kinds = np.empty(1, np.float64), np.empty(1, np.int64), np.empty(1, np.uint8)
+    for i in range(len(ends) - 1):
+        start, stop, kind, word = _form(text, ends[i], ends[i + 1], marks, powers, value, words, kinds)
+        found[i], kind_of[i], places[i, 0], places[i, 1] = word, kind, start, stop
 
 
 @jit
@@ -503,6 +568,10 @@ def _decimal(  # noqa: PLR0912, PLR0915 (one pass over the characters)
             shift = shift * 10 + int(text[place] - 48)
             place += 1
         exponent += -shift if down else shift
+    if count == 19 and plain:
+        last = np.int64(text[stop - 1]) - 48
+        if digits < _MOST // 10 or (digits == _MOST // 10 and last <= _MOST % 10 + negative):
+            return NUMBER, (-10 * digits - last if negative else 10 * digits + last)
     if count > 18:
         return _HARD, 0
     if digits == 0:

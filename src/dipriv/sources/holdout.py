@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.streams import SplitLane
 from dipriv._tables.arrow import decoded, distinct_labels, group_codes
 from dipriv._tables.frames import Table, check_names
-from dipriv.errors import InputError, ReferenceDataError
+from dipriv.errors import DisclosureError, InputError, ReferenceDataError
+from dipriv.sources._cells import NUMBER, TEXT, canonical_cells, hash_words
 
 _KEY_BYTES = 32
 _MAX_VALUE = 10**15
@@ -41,6 +43,8 @@ class Split:
     holdout : the share of rows that are held out, between 0 and 1.
     key : the secret key, 32 bytes; `Split.new` draws one.
     by : the column whose value decides the side, so that rows of one person stay together; by default the position.
+    as_written : whether the split is one of versions before 0.2, which distinguished keys as they are written: "007"
+        and 7. It is used where that makes no difference to any row, and refused elsewhere.
 
     Raises
     ------
@@ -55,6 +59,7 @@ class Split:
     holdout: float
     key: bytes = field(repr=False)
     by: str | None = None
+    as_written: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         check_holdout(self.holdout)
@@ -99,7 +104,15 @@ class Split:
         """
         limit = np.uint64(round(self.holdout * 2**64))
         if self.by is not None:
-            return self.scores(table) < limit
+            held = self.scores(table) < limit
+            if self.as_written and ((self._as_written(table.array(self.by)) < limit) != held).any():
+                raise DisclosureError(
+                    f"an earlier version of dipriv made the hold-out, by column {self.by!r} as it is written; now "
+                    "'007', 7 and '7.0' are one person, and some rows would change sides.",
+                    "Continue with the version of dipriv that made the hold-out, on the same file. Data sets that are "
+                    "new, and keys that are plain whole numbers or words, are not affected.",
+                )
+            return held
         held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
         for start in range(0, table.rows, size):
             piece = held[start : start + size]
@@ -144,7 +157,8 @@ class Split:
         ------
         StorageError : the file cannot be written.
         """
-        text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by})
+        keys = "written" if self.as_written else "cells"
+        text = json.dumps({"holdout": self.holdout, "key": self.key.hex(), "by": self.by, "keys": keys})
         write_atomic(Path(path), text.encode(), OWNER_ONLY)
 
     @classmethod
@@ -167,7 +181,8 @@ class Split:
         try:
             with Path(path).open("rb") as file:
                 plain = json.loads(file.read(_MAX_FILE))
-            return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"])
+            by_cells = "keys" in plain and plain["keys"] == "cells"
+            return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"], not by_cells)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
 
@@ -176,19 +191,40 @@ class Split:
         return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
 
     def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
-        """A score for each key, the same however it is stored: 7, 7.0 and "7" are one person."""
+        """A score for each key, the same for all cells that a ledger takes for one: 7, 7.0, "7" and "007"."""
         if pa.types.is_dictionary(array.type):
             scores = self._of_values(array.dictionary)
+            return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
+        words, kinds, texts = canonical_cells(decoded(array))
+        scores = np.asarray(hash_words(words, kinds, self._words).high)
+        whole = kinds == NUMBER
+        few = whole & (words > -_MAX_VALUE) & (words < _MAX_VALUE)
+        scores[few] = self._bits.blocks_at(SplitLane.KEYS, words[few])[:, 0]
+        scores[whole & ~few] = self._digests(str(word).encode() for word in words[whole & ~few])
+        scores[kinds == TEXT] = self._digests(texts)
+        return scores
+
+    def _as_written(self, array: pa.Array) -> NDArray[np.uint64]:
+        """The scores of versions before 0.2: only plain digits are numbers."""
+        if pa.types.is_dictionary(array.type):
+            scores = self._as_written(array.dictionary)
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
         array = decoded(array)  # Arrow cannot select rows of views
         whole, numbers = _whole_numbers(array)
         scores = np.empty(len(array), dtype=np.uint64)
         scores[whole] = self._bits.blocks_at(SplitLane.KEYS, numbers[whole])[:, 0]
-        if not whole.all():
-            texts = [_written(value) for value in array.filter(pa.array(~whole)).to_pylist()]
-            digests = [hashlib.blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts]
-            scores[~whole] = np.frombuffer(b"".join(digests), dtype="<u8")
+        rest = array.filter(pa.array(~whole)).to_pylist()
+        scores[~whole] = self._digests(_written(value).encode() for value in rest)
         return scores
+
+    def _digests(self, texts: Iterable[bytes]) -> NDArray[np.uint64]:
+        digests = [hashlib.blake2b(text, key=self.key, digest_size=8).digest() for text in texts]
+        return np.frombuffer(b"".join(digests), dtype="<u8")
+
+    @property
+    def _words(self) -> NDArray[np.uint64]:
+        """A key for hashes of canonical forms."""
+        return np.frombuffer(hashlib.blake2b(b"cells", key=self.key, digest_size=16).digest(), dtype="<u8")
 
 
 def _written(key: Any) -> str:

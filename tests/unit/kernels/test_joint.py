@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dipriv._base.arrays import FloatArray, Words
+from dipriv._base.decimals import at_most
 from dipriv._random.bits import Draws, source
 from dipriv.errors import InputError
 from dipriv.kernels._joint import sampler as joint_flips
@@ -116,10 +117,21 @@ def test_a_kernel_that_overspends_cannot_be_built(epsilon: float) -> None:
     kernel = best(epsilon, [1] * 20)
     same = (kernel.weights, kernel.bits, kernel.threshold)
     assert JointKernel(epsilon, *same, kernel.inside, kernel.outside).largest_ratio == kernel.largest_ratio
+    below = Fraction(epsilon) - at_most(epsilon)  # what the float has above the number that is printed
+    more = 1 + math.ceil(kernel.inside * below * 2)
     with pytest.raises(InputError, match="more than epsilon"):
-        JointKernel(epsilon, *same, kernel.inside + 1, kernel.outside)
+        JointKernel(epsilon, *same, kernel.inside + more, kernel.outside)
     with pytest.raises(InputError, match="more than epsilon"):
-        JointKernel(epsilon, *same, kernel.inside, kernel.outside - 1)
+        JointKernel(epsilon, *same, kernel.inside, kernel.outside - more)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.1, 3.7])
+def test_no_kernel_spends_more_than_is_printed(epsilon: float) -> None:
+    with localcontext(prec=100):
+        printed, of_float = Fraction(Decimal(repr(epsilon)).exp()), Fraction(Decimal(epsilon).exp())
+        found = best(epsilon, [1] * 5).largest_ratio
+    assert found < printed
+    assert min(printed, of_float) * (1 - Fraction(1, 10**18)) < found  # a control: no more than that is given away
     with pytest.raises(InputError, match="at least as likely"):
         JointKernel(epsilon, *same, kernel.outside, kernel.inside)
 

@@ -242,6 +242,7 @@ def test_a_ledger_of_version_3_keeps_what_it_knows(ledger: Ledger, url: str) -> 
         "ALTER TABLE dipriv_releases DROP COLUMN is_own",
         "ALTER TABLE dipriv_columns DROP COLUMN label",
         "ALTER TABLE dipriv_distinct DROP COLUMN content",
+        "ALTER TABLE dipriv_datasets DROP COLUMN splits_by_cells",
         "UPDATE dipriv_ledger SET version = 3",
     ]
     with ledger._database.writing() as connection:

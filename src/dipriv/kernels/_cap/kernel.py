@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray
+from dipriv._base.decimals import at_most
 from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
 from dipriv.errors import InputError
@@ -87,7 +88,7 @@ class CapKernel:
         takes_part = _checked_parts(takes_part)
         width = int(takes_part.sum())
         cosine = max(1, int(best_cosine(epsilon, width, float(MIN_SHARE)) * COSINE_STEPS))
-        odds = (exp_below(min(Fraction(epsilon), Fraction(64)) * (1 - SLACK)) - 1) * least_share(
+        odds = (exp_below(min(at_most(epsilon), Fraction(64)) * (1 - SLACK)) - 1) * least_share(
             Fraction(cosine, COSINE_STEPS), width
         )
         return cls(epsilon, takes_part, cosine, min(int(COINS * odds / (1 + odds)), COINS - 1))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray, Words
+from dipriv._base.decimals import at_most
 from dipriv._base.jit import jit
 from dipriv._base.registry import serializable
 from dipriv._random.bits import Draws
@@ -114,7 +115,7 @@ class JointKernel:
         if bits is None:
             bits = default_bits(weights)
         classes = _checked_classes(weights, bits)
-        useful = min(Fraction(epsilon), Fraction(bits_of(classes) + 64))  # there, S has all but e^-64 of the mass
+        useful = min(at_most(epsilon), Fraction(bits_of(classes) + 64))  # there, S has all but e^-64 of the mass
         inside = max(OUTSIDE, int(exp_below(useful) * OUTSIDE))
         threshold = total_cost(classes) - 2 * best_limit(classes, inside, OUTSIDE)
         return cls(epsilon, weights, bits, threshold, inside, OUTSIDE)

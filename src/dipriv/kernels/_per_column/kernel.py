@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dipriv._base.arrays import FloatArray, Words, first_not_below
 from dipriv._base.coordinates import Partition
+from dipriv._base.decimals import at_most
 from dipriv._base.invariants import require
 from dipriv._base.jit import jit
 from dipriv._base.registry import serializable
@@ -43,7 +44,7 @@ class ColumnsKernel:
     @classmethod
     def best(cls, epsilon: float, parts: Sequence[Partition], shares: Sequence[Fraction]) -> ColumnsKernel:
         """The best swap for each column, with its share of ε; one without a share is replaced by fresh uniforms."""
-        budgets = [Fraction(epsilon) * share / sum(shares) for share in shares]
+        budgets = [at_most(epsilon) * share / sum(shares) for share in shares]
         swaps: dict[InvariantChannel, int] = {}
         which = []
         for part, budget in zip(parts, budgets, strict=True):

@@ -1,0 +1,117 @@
+"""Whole numbers of 19 digits are the same cells as text and as int64, and a hold-out has the same persons in both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dipriv
+from dipriv._tables import frames
+from dipriv.errors import BudgetError, DisclosureError
+from dipriv.ledger import Ledger
+from dipriv.sources._cells import cell_hashes
+from dipriv.sources.holdout import Split
+
+KEY = np.array([3, 5], np.uint64)
+RNG = np.random.default_rng(33)
+LEAST, MOST = -(2**63), 2**63 - 1
+RANGES = {
+    "19 digits": (10**18, MOST),
+    "negative": (LEAST, -(10**18)),
+    "the largest": (MOST - 50, MOST),
+    "the smallest": (LEAST, LEAST + 50),
+    "18 digits": (10**17, 10**18),
+}
+
+
+@pytest.mark.parametrize("ends", RANGES.values(), ids=RANGES)
+def test_long_whole_numbers_are_one_cell_in_every_form(ends: tuple[int, int]) -> None:
+    numbers = pa.array(RNG.integers(*ends, 500, endpoint=True))
+    texts = numbers.cast(pa.string())
+    forms = [numbers, texts, pa.array([f" {text}" for text in texts.to_pylist()]), numbers.cast(pa.decimal128(19, 0))]
+    expected = cell_hashes(numbers, KEY)
+    for form in forms[1:]:
+        assert np.array_equal(cell_hashes(form, KEY).high, expected.high)
+    others = pa.array(numbers.to_numpy() ^ 1)  # control: neighbours are other cells
+    assert not (cell_hashes(others, KEY).high == expected.high).any()
+
+
+def test_numbers_beyond_64_bits_are_doubles_in_every_form() -> None:
+    numbers = pa.array([2**63, 2**63 + 4096, 2**64 - 1], pa.uint64())
+    assert np.array_equal(cell_hashes(numbers, KEY).high, cell_hashes(numbers.cast(pa.string()), KEY).high)
+
+
+def test_a_table_with_long_ids_has_no_second_budget(tmp_path: Path) -> None:
+    votes = pd.DataFrame({"user": RNG.integers(10**18, MOST, 600), "vote": RNG.choice(["yes", "no"], 600)})
+    votes.to_csv(tmp_path / "votes.csv", index=False)
+    votes.to_parquet(tmp_path / "poll.parquet")
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
+        asked: dict[str, Any] = {"drop": ["user"], "ledger": ledger, "force": True}
+        ledger.set_budget("votes", 1.0)
+        dipriv.privatize_file(tmp_path / "votes.csv", tmp_path / "out.csv", 1.0, **asked)
+        with pytest.raises(BudgetError, match="votes"):
+            dipriv.privatize_file(tmp_path / "poll.parquet", tmp_path / "out.csv", 1.0, **asked)
+        with pytest.raises(BudgetError, match="votes"):
+            dipriv.privatize(votes[:300], 1.0, drop=["user"], ledger=ledger, dataset="survey")
+
+
+PERSONS = np.repeat(np.arange(1, 401), 2)
+FORMS: dict[str, Any] = {
+    "with zeros before": [f"{person:05}" for person in PERSONS],
+    "with a point": [f"{person}.0" for person in PERSONS],
+    "with a space": [f" {person}" for person in PERSONS],
+    "in quotes": [f'"{person}"' for person in PERSONS],
+    "as a real": PERSONS.astype(float),
+    "as text": [str(person) for person in PERSONS],
+    "as categories": pd.Categorical([f"{person:05}" for person in PERSONS]),
+}
+DAYS = pd.date_range("2020-01-01", periods=400)
+MOMENTS: dict[str, Any] = {
+    "text": [f"{day:%Y-%m-%d}" for day in DAYS],
+    "with a time": [f"{day:%Y-%m-%d} 00:00:00" for day in DAYS],
+    "date": pa.array(DAYS.date, pa.date32()),
+}
+
+
+def held_out(split: Split, keys: Any) -> list[bool]:
+    return [bool(held) for held in split.held_out(frames.read(pa.table({"id": pa.array(keys)})))]
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_person_is_on_one_side_however_the_key_is_written(form: Any) -> None:
+    split = Split.new(0.3, by="id")
+    assert held_out(split, form) == held_out(split, PERSONS)
+    assert held_out(split, form) != held_out(split, PERSONS + 1000)  # control: other persons
+
+
+@pytest.mark.parametrize("form", MOMENTS.values(), ids=MOMENTS)
+def test_a_day_is_on_one_side_however_it_is_written(form: Any) -> None:
+    split = Split.new(0.3, by="id")
+    assert held_out(split, form) == held_out(split, pa.array(DAYS.to_numpy()))
+
+
+def test_nobody_is_promised_protection_and_exposed_later(tmp_path: Path) -> None:
+    visits = pd.DataFrame({"id": FORMS["with zeros before"], "age": RNG.integers(18, 90, len(PERSONS))})
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
+        asked: dict[str, Any] = {"reference": "holdout", "unit": "id", "ledger": ledger, "dataset": "visits"}
+        dipriv.privatize_file(tmp_path / "visits.csv", tmp_path / "out.csv", 1.0, **asked)
+        release = dipriv.privatize(pd.read_csv(tmp_path / "visits.csv"), 1.0, **asked)
+        split = release.secrets.split
+    assert split is not None
+    assert np.array_equal(split.held_out(frames.read(visits)), ~release.secrets.released)
+
+
+def test_a_hold_out_of_an_earlier_version_is_continued_or_refused() -> None:
+    earlier = replace(Split.new(0.3, by="id"), as_written=True)
+    for plain in (PERSONS, FORMS["as text"], FORMS["as a real"], [f"p{person}" for person in PERSONS]):
+        assert held_out(earlier, plain) == held_out(replace(earlier, as_written=False), plain)
+    for form in ("with zeros before", "with a point", "with a space"):
+        with pytest.raises(DisclosureError, match="earlier version"):
+            held_out(earlier, FORMS[form])
