@@ -28,7 +28,7 @@ def test_whole_numbers_and_days_come_back(arrow_type: pa.DataType) -> None:
 def test_what_is_narrow_takes_less() -> None:
     table = pa.table({"age": [17, 99] * 50, "day": pa.array([10_000, 20_000] * 50, pa.int32()).cast(pa.date32())})
     assert narrowed(table).schema.types == [pa.int8(), pa.int16()]
-    assert narrowed(table).nbytes * 4 <= table.nbytes
+    assert narrowed(table).nbytes < table.nbytes / 3  # and some bytes that say which cells are null
 
 
 def test_other_columns_stay_as_they_are() -> None:
