@@ -173,6 +173,7 @@ def _as_version_3(place: Path) -> None:
             ALTER TABLE dipriv_releases DROP COLUMN is_own;
             ALTER TABLE dipriv_columns DROP COLUMN label;
             ALTER TABLE dipriv_distinct DROP COLUMN content;
+            ALTER TABLE dipriv_datasets DROP COLUMN splits_by_cells;
             UPDATE dipriv_columns SET sketch = x'';
             UPDATE dipriv_ledger SET version = 3;
             """
