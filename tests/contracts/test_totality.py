@@ -19,6 +19,7 @@ import dipriv
 from dipriv._random import bits
 from dipriv._tables import frames
 from dipriv.references import Grouped, Known, Mixture, Parametric
+from dipriv.schema import ColumnType
 
 ROWS = 120
 INT64 = (-(2**63), 2**63 - 1, 0, -1)
@@ -159,6 +160,23 @@ def test_no_cell_is_refused_or_changes_the_promise(reference: str, name: str) ->
         assert found.row_counts == expected.row_counts
         assert as_table(found.data).schema == as_table(expected.data).schema
         as_table(found.data).validate(full=True)
+
+
+EXACT: tuple[ColumnType, ...] = ("text", "whole", "decimal", "boolean", "time")
+"""Those that need no further option in a file whose cells commas separate."""
+ODD_TEXTS = ("", "5", "7.5", "1,234", "01/02/2024", "2024-05-06", "2024-05-06T07:08:09Z", "09:30", "true", "x")
+
+
+def test_no_cell_of_another_type_is_refused_where_exact_types_are_given(tmp_path: Path) -> None:
+    """In a text file whose columns have no cell beside the odd one."""
+    found = []
+    for odd in ODD_TEXTS:
+        rows = [[""] * len(EXACT)] * ROWS + [[odd] * len(EXACT)]
+        lines = [",".join(EXACT), *(",".join(f'"{cell}"' for cell in row) for row in rows)]
+        (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        release = dipriv.privatize(tmp_path / "t.csv", 1.0, types={of: of for of in EXACT}, seed=1)
+        found.append((str(release.guarantee), release.guarantee, release.row_counts, release.data.to_table().schema))
+    assert found == [found[0]] * len(ODD_TEXTS)
 
 
 NARROW = {"int8": 128, "uint8": 256}

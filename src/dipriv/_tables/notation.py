@@ -8,6 +8,9 @@ differ by three or more, in one direction or the other: one row moves their diff
 as its file is unless more than one cell in 20, and five more, speak against it. So no single row leads from one reading
 of a column to the other.
 
+Where a type is given by name, only what its own cells need is decided or asked: the decimal mark of numbers, and the
+order of dates. Cells of other types are missing, however they are read.
+
 How released numbers are written (signs of currencies, thousands, decimals) is decided with such gaps, too.
 """
 
@@ -168,14 +171,14 @@ def settle_column(
     if given is not None and given.leaf == "text":
         return pa.string(), None
     cells = int(class_counts(shapes, POINT)[CellClass.WHOLE :].sum())
-    reading = _reading(shapes, cells, given, rules, file)
+    reading = _reading(shapes, cells, given, rules, file) if _leaves_open(given, "number") else POINT
     if reading is None:
         if _could_be(given, "number", *(_size(class_counts(shapes, of), _NUMBERS) for of in (POINT, COMMA)), cells):
             looks = "its cells do not tell whether 1,234 is over a thousand, or just over one"
             return Question(name, looks, (".", ","), "decimal"), None
         reading = POINT
     counts = class_counts(shapes, reading).copy()
-    order = _order(shapes, cells, rules, file)
+    order = _order(shapes, cells, rules, file) if _leaves_open(given, "datetime") else YEAR_FIRST
     dates = sum(ordered_dates(shapes))
     if order is None:
         if _could_be(given, "datetime", _size(counts, _DATES) + dates, cells):
@@ -234,6 +237,11 @@ def _decided(difference: int, cells: int, ways: Mapping[int, int], usual: int | 
         if sign * difference >= (-few if reading == usual else few + _COLUMN_GAP):
             return reading
     return None
+
+
+def _leaves_open(given: Given | None, family: str) -> bool:
+    """Whether it matters how cells of a family are read: where a type of another is given by name, they are missing."""
+    return given is None or not given.firm or any(of.startswith(family) for of in given.families)
 
 
 def _could_be(given: Given | None, family: str, *sizes_and_cells: int) -> bool:

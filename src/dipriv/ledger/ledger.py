@@ -126,7 +126,8 @@ class Ledger:
         names : that of its data set, and those of others that count it, too. A table that is not known then means that
             the data set has changed.
         table : the table's fingerprint; it identifies the data set if no name is given.
-        suggestion : the name for a table that resembles no other, used only if no content is stored under it.
+        suggestion : the name for a table that resembles no other, used only if no content is stored under it, and it
+            is not similar to a known one.
         is_new : affirms that the table describes other people than the data sets that it resembles and that are not
             named.
         fitted : a table of which that was affirmed; it holds for its parts.

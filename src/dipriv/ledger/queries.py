@@ -70,7 +70,7 @@ def stored_dataset(connection: Connection, name: str, option: str = "") -> Store
     for found in stored_datasets(connection, DATASETS.c.name == name):
         return found
     known = {*connection.execute(select(DATASETS.c.name)).scalars()}
-    similar = f"; did you mean {meant}?" if (meant := _similar(name, known)) else "."
+    similar = f"; did you mean {_either(meant)}?" if (meant := _similar(name, known)) else "."
     raise LedgerError(
         f"the ledger has no data set {name!r} among its {len(known)}{similar}",
         f"See their names with: dipriv ledger{option}; or register it by setting its budget or releasing it.",
@@ -82,19 +82,27 @@ def check_spelling(connection: Connection, name: str, override: str, option: str
 
     `override` is how to say in Python that it is new, `option` how to say it on the command line.
     """
-    known = {*connection.execute(select(DATASETS.c.name)).scalars()}
-    if name not in known and (similar := _similar(name, known)):
+    if similar := _mistyped(connection, name):
         raise LedgerError(
-            f"the ledger has no data set {name!r}; did you mean {similar}?",
+            f"the ledger has no data set {name!r}; did you mean {_either(similar)}?",
             f"Correct the name, or say that it is a new one: {override}.",
             command=f"Correct the name, or say that it is a new one: {option}.",
         )
 
 
-def _similar(name: str, known: set[str]) -> str:
-    """Those of the names that this one may be a mistyped form of, as a choice in words."""
+def _mistyped(connection: Connection, name: str) -> list[str]:
+    """The data sets that an unknown name may be a mistyped form of, the nearest first."""
+    known = {*connection.execute(select(DATASETS.c.name)).scalars()}
+    return [] if name in known else _similar(name, known)
+
+
+def _similar(name: str, known: set[str]) -> list[str]:
     others = [other for other in known if not _differ_in_digits(name, other)]
-    return " or ".join(map(repr, near_names(name, others, cutoff=0.75)))
+    return near_names(name, others, cutoff=0.75)
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(map(repr, names))
 
 
 def _differ_in_digits(one: str, other: str) -> bool:
@@ -163,18 +171,31 @@ def resolve_names(
             "Name its data set: dataset=...",
             command="Name its data set: --dataset NAME.",
         )
-    suggested = as_name(suggestion)
-    if suggested in names_with_content(connection):
-        remedy = (
-            "If it describes the same people, count it there: {}. If it describes other people, say so with a name of "
-            "its own: {}. See all names: dipriv ledger{}."
-        )
+    return Names(_suggested(connection, as_name(suggestion), option))
+
+
+def _suggested(connection: Connection, name: str, option: str) -> str:
+    """The name of a table's file as that of a new data set, or of one that has had no table yet.
+
+    A known or similar name may be that of the same people in another table, so only the keeper knows what it is.
+    """
+    remedy = (
+        "If it describes the same people, count it there: {}. If it describes other people, say so with a name of its "
+        "own: {}. See all names: dipriv ledger{}."
+    )
+    if name in names_with_content(connection):
         raise BudgetError(
-            f"data set {suggested!r} is known with other rows and columns than this table has.",
-            remedy.format(f"dataset={suggested!r}", "new_dataset=...", option),
-            command=remedy.format(f"--dataset {quote(suggested)}", "--new-dataset NAME", option),
+            f"data set {name!r} is known with other rows and columns than this table has.",
+            remedy.format(f"dataset={name!r}", "new_dataset=...", option),
+            command=remedy.format(f"--dataset {quote(name)}", "--new-dataset NAME", option),
         )
-    return Names(suggested)
+    if similar := _mistyped(connection, name):
+        raise LedgerError(
+            f"no data set is named, and {name!r}, the name of the table's file, is similar to {_either(similar)}.",
+            remedy.format(f"dataset={similar[0]!r}", f"new_dataset={name!r}", option),
+            command=remedy.format(f"--dataset {quote(similar[0])}", f"--new-dataset {quote(name)}", option),
+        )
+    return name
 
 
 def _asked(others: list[Resemblance], named: list[str]) -> BudgetError:

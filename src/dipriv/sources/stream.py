@@ -78,12 +78,12 @@ class StreamSource:
         texts = [name for name in names if is_text(self.rows.schema.field(name).type)]
         stored, presentation = self.rows.text_columns, self.rows.presentation
         untyped = [name for name in texts if self.all_text and name not in stored.stated]
+        plain = [name for name in untyped if presentation.has_plain_numbers]
+        read = [name for name in texts if name in untyped or (self.all_text and name in rules.given)]
         return (
             any(name in stored.settled for name in names)
             or any(rules.is_settled_by_cells(name, is_text=name not in untyped) for name in texts)
-            or any(
-                rules.is_read_by_cells(name, presentation.separator, presentation.has_plain_numbers) for name in untyped
-            )
+            or any(rules.is_read_by_cells(name, presentation.separator, name in plain) for name in read)
         )
 
     def scan(self, request: Scan) -> StreamedRows:

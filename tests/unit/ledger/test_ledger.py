@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import dipriv
 from dipriv._base.decimals import exact, round_down, round_up
+from dipriv._base.endings import NOTHING_IS_SPENT
 from dipriv.errors import BudgetError, LedgerError
 from dipriv.guarantee import Assumption, AssumptionKind, ReferenceFacts, ReferenceSource
 from dipriv.guarantee.guarantee import MAX_EPSILON, MIN_EPSILON
@@ -113,6 +114,34 @@ def test_other_content_of_the_same_name_is_for_the_keeper_to_say(ledger: Ledger)
     enter_held_out(table(ledger, b"b", "people, May", suggestion="people"))
     assert [dataset.name for dataset in ledger.datasets()] == ["people", "people, May"]
     assert ledger.split_key("people") != ledger.split_key("people, May")
+
+
+def test_a_file_whose_name_is_similar_to_a_known_one_is_for_the_keeper_to_say(ledger: Ledger) -> None:
+    """Before anything is spent, and with a remedy that suits a name that nobody gave."""
+    enter(table(ledger, b"a", "people_north"))
+    words = (
+        "no data set is named",
+        "'people_south', the name of the table's file, is similar to 'people_north'",
+        "--dataset people_north",
+        "--new-dataset people_south",
+        "dataset='people_north'",
+        "new_dataset='people_south'",
+    )
+    refused(LedgerError, *words, call=lambda: table(ledger, b"b", suggestion="people_south"))
+    assert table(ledger, b"b", suggestion="visits").known == DatasetState("visits")
+    assert table(ledger, b"a", suggestion="people_south").known.name == "people_north"  # known by its content
+    assert [dataset.name for dataset in ledger.datasets()] == ["people_north"]
+
+
+def test_a_file_whose_name_is_similar_to_a_known_one_spends_nothing(file: Ledger, tmp_path: Path) -> None:
+    file.set_budget("people_north", 3.0)
+    at = tmp_path / "people_south.csv"
+    at.write_text("x,y\n" + "".join(f"{row},{row % 7}\n" for row in range(60)), encoding="utf-8")
+    with pytest.raises(LedgerError, match="similar to 'people_north'") as caught:
+        dipriv.privatize_file(at, tmp_path / "out.csv", 1.0, ledger=file)
+    assert caught.value.__notes__ == [NOTHING_IS_SPENT]
+    release = dipriv.privatize_file(at, tmp_path / "out.csv", 1.0, ledger=file, new_dataset="people_south")
+    assert release.dataset == "people_south"
 
 
 def test_a_table_nobody_knows_needs_a_name(ledger: Ledger) -> None:
