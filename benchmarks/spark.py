@@ -18,8 +18,8 @@ ROWS = 50_000_000
 def run(sizes: Sizes) -> dict[str, Any]:
     """Seconds of both, and the share of the stream's rows a second that Spark has; its session's start is apart.
 
-    Spark on files is what the command line does. Beside it a DataFrame, whose rows Spark hands to Python twice, and what
-    Spark takes to hand all rows to Python once, take them back unchanged, and write them.
+    Spark on files is what the command line does. Beside it a DataFrame, whose rows Spark hands to Python twice, and
+    what Spark takes to hand all rows to Python once, take them back unchanged, and write them.
     """
     if find_spec("pyspark") is None:
         return {"left out": "pyspark is not installed"}

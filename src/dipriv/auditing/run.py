@@ -5,6 +5,8 @@ Nothing is published here, so no ε is spent. The results depend on the private 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,8 @@ from dipriv.release.progress import shown
 from dipriv.schema import Schema
 from dipriv.sources.holdout import Split
 
+MAX_COLUMNS, SAMPLED_COLUMNS = 32, 16
+"""Tables with more columns than the first number are audited on as many as the second: time grows with both."""
 DRAWS_PER_FIT = 1000
 """One fit of the reference for this many draws."""
 DRAWS_PER_PRIMITIVE_DRAW = 5
@@ -140,11 +144,10 @@ def _audit(
     options: dict[str, Any],
 ) -> Audit:
     """All audits, one after the other."""
-    seeds = [None] * 9 if seed is None else as_sequence(seed).spawn(9)
+    seeds = [None] * 10 if seed is None else as_sequence(seed).spawn(10)
     typed, options = _typed(frame, epsilon, options)
     typed, options, by_rules = without_rules(typed, epsilon, options, secret)
-    table, remarks = _sample_rows(typed, np.random.default_rng(seeds[0]))
-    remarks += by_rules
+    table, by_rows = _sample_rows(typed, np.random.default_rng(seeds[0]))
     if dropped := [name for name in options.pop("drop", ()) if name != options.get("unit")]:
         check_names(dropped, table.column_names, "drop")
         table = table.drop_columns(list(dropped))
@@ -152,9 +155,14 @@ def _audit(
     report("releasing", 0.0, 1.0)
     procedure = Privatize(epsilon, options)
     release = procedure.release(table, seeds[1])
-    bounds, exact, checks = list[Bound](), [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))], list[Check]()
+    exact = [audit_noise_reuse(epsilon, options.get("kernel", "optimal"))]
+    exact += exact_epsilon(release.secrets.mechanism, procedure.row_epsilon(table))
+    procedure, some, by_columns = _sample_columns(procedure, table, secret, np.random.default_rng(seeds[9]))
+    if by_columns:
+        table, release = some, procedure.release(some, seeds[1])
+    remarks = by_rows + by_rules + by_columns
+    bounds, checks = list[Bound](), list[Check]()
     mechanism, claimed, delta = release.secrets.mechanism, procedure.row_epsilon(table), procedure.delta(table)
-    exact += exact_epsilon(mechanism, claimed)
     bounds.append(audit_rows(mechanism, claimed, draws=draws, confidence=confidence, seed=seeds[2], progress=report))
     unit, single = procedure.unit, table
     if unit is not None:
@@ -199,7 +207,6 @@ def _audit(
     attacks += () if by_label is None else (by_label,)
     report("evading a ledger", 0.0, 1.0)
     checks += audit_recognition(table.select(list(mechanism.names)))
-    report("evading a ledger", 1.0, 1.0)
     return Audit(
         epsilon,
         str(release.guarantee),
@@ -272,6 +279,39 @@ def _sample_rows(typed: Table, rng: np.random.Generator) -> tuple[pa.Table, tupl
         return take(table, np.arange(table.num_rows)), ()
     picked = np.sort(rng.choice(table.num_rows, MAX_ROWS, replace=False))
     return take(table, picked), (f"{MAX_ROWS:,} of {table.num_rows:,} rows were audited, picked at random.",)
+
+
+def _sample_columns(
+    procedure: Privatize, table: pa.Table, secret: str | None, rng: np.random.Generator
+) -> tuple[Privatize, pa.Table, tuple[str, ...]]:
+    """The table and its release; of a wide table those columns that options name and some others, picked at random."""
+    options, names = procedure.options, table.column_names
+    privatized = [name for name in names if name in {*(options.get("columns") or names)}]
+    if len(privatized) <= MAX_COLUMNS:
+        return procedure, table, ()
+    pairs = [name for pair in options.get("pairs") or () for name in pair]
+    listed = [name for option in ("constant", "keep") for name in options.get(option) or ()]
+    named = {secret, options.get("target"), options.get("unit"), *listed, *pairs}
+    others = [name for name in privatized if name not in named]
+    named |= {*rng.choice(others, min(len(others), SAMPLED_COLUMNS), replace=False).tolist()}
+    chosen = [name for name in names if name in named]
+    remark = (
+        f"{len(chosen)} of {len(names)} columns were audited, picked at random, as if they were the table; the exact ε "
+        "of the noise is that of all of them."
+    )
+    return replace(procedure, options=_about(chosen, options)), table.select(chosen), (remark,)
+
+
+def _about(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
+    """The options, where those that list columns list no others."""
+    some = dict(options)
+    if some.get("columns") is not None:
+        some["columns"] = [name for name in some["columns"] if name in names]
+    if some.get("schema") is not None:
+        some["schema"] = some["schema"].only(names)
+    if some.get("types") is not None:
+        some["types"] = {name: of for name, of in some["types"].items() if name in names}
+    return some
 
 
 def _check_table(table: pa.Table, secret: str | None) -> None:

@@ -401,6 +401,24 @@ def test_large_tables_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.remarks[0] == "1,000 of 1,500 rows were audited, picked at random."
 
 
+@pytest.mark.slow
+def test_some_columns_of_wide_tables_are_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dipriv.auditing.run.MAX_COLUMNS", 6)
+    monkeypatch.setattr("dipriv.auditing.run.SAMPLED_COLUMNS", 2)
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame({f"c{number}": rng.integers(0, 4, 300) for number in range(7)})
+    schema = dipriv.Schema({str(name): dipriv.Discrete(levels=(0, 1, 2, 3)) for name in wide})
+    asked: dict[str, Any] = {"draws": 10_000, "seed": 1, "secret": "c5", "schema": schema}
+    found = dipriv.audit(wide, 1.0, **asked, target="c6", keep=["c0"])
+    assert found.passed
+    assert any("5 of 7 columns were audited" in remark for remark in found.remarks)
+    assert {one.what for one in found.exact} >= {f"column 'c{number}'" for number in range(1, 7)} or any(
+        "all columns together" in one.what for one in found.exact
+    )
+    narrow = dipriv.audit(wide.iloc[:, :6], 1.0, draws=10_000, seed=1)
+    assert not any("columns were audited" in remark for remark in narrow.remarks)  # control
+
+
 def test_bad_options() -> None:
     audit = dipriv.audit
     refused(dipriv.InputError, "'seeds'", "reference", call=lambda: audit(PEOPLE, 1.0, seeds=3))
