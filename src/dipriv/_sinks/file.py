@@ -21,10 +21,11 @@ from dipriv._base.atomic_write import check_name, commit_file, create, temporary
 from dipriv._sinks.csv_injection import as_text, escaped, formula_names, formulas_in
 from dipriv._sinks.sidecar_order import commit_with_sidecars
 from dipriv._tables.presentation import Presentation
-from dipriv.errors import InputError
+from dipriv.errors import DiprivError, InputError
 from dipriv.guarantee.sidecar import ENDINGS
-from dipriv.sources._errors import translate_errors
+from dipriv.sources._errors import translate_write_errors
 from dipriv.sources._formats import FileFormat, format_of
+from dipriv.sources._formats.trial import trial_rows
 
 
 @dataclass
@@ -88,21 +89,32 @@ class FileSink:
         """Refuse, before anything is spent, what the format cannot hold; what follows is written as presented."""
         self.presentation = presentation or self.presentation
         self.format.check_writable(schema, n_rows)
-        for column in schema:
-            try:
-                empty = pa.record_batch([pa.array([], column.type)], [column.name])
-                shown = self._as_text(empty) if self.format.is_text else empty
-                with self.format.writer(io.BytesIO(), shown.schema, presentation=self.presentation):
-                    pass
-            except (pa.ArrowException, NotImplementedError):
-                raise InputError(
-                    f"column {column.name!r} has a type that {self.format.name} files cannot hold.",
-                    "Drop it, or write another format.",
-                ) from None
+        if not self._is_writable(schema):
+            for column in schema:
+                if not self._is_writable(pa.schema([column])):
+                    raise InputError(
+                        f"column {column.name!r} has a type that {self.format.name} files cannot hold.",
+                        "Drop it, or write another format.",
+                    )
+            raise InputError(f"{self.format.name} files cannot hold these columns together.", "Write another format.")
         self.formulas.clear()
 
+    def _is_writable(self, schema: pa.Schema) -> bool:
+        """Whether rows of this schema can be written: some are, to memory."""
+        try:
+            rows = trial_rows(schema)
+            shown = self._as_text(rows) if self.format.is_text else rows
+            with self.format.writer(io.BytesIO(), shown.schema, presentation=self.presentation) as writer:
+                writer.write_batch(shown)
+                writer.close()
+        except DiprivError:
+            raise
+        except Exception:  # writers of other packages raise anything
+            return False
+        return True
+
     def __enter__(self) -> FileSink:
-        with translate_errors(self.name):
+        with translate_write_errors(self.name):
             if self.path is None:
                 self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
             else:
@@ -114,7 +126,7 @@ class FileSink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; the first batch settles the columns."""
-        with translate_errors(self.name):
+        with translate_write_errors(self.name):
             text = self.format.is_text
             if text:
                 batch = self._as_text(batch)
@@ -128,7 +140,7 @@ class FileSink:
 
     def commit(self, beside: Mapping[str, str] | None = None) -> None:
         """Finish the file and give it its name, and the files beside it theirs, {ending: text}; else nothing stays."""
-        with translate_errors(self.name):
+        with translate_write_errors(self.name):
             if self.path is None or beside is None:
                 self._finish()
             else:

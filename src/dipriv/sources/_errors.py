@@ -1,11 +1,11 @@
-"""Errors while rows are read, by kind and place: messages of Arrow and of the system may hold cells."""
+"""Errors while rows are read or written, by kind and place: messages of Arrow and of the system may hold cells."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
 
@@ -21,10 +21,12 @@ def translate_errors(
     kinds: tuple[type[Exception], ...] = (Exception,),
     remedy: str = "Repair the file, or say its format with format=...",
     command: str = "Repair the file, or say its format with --format.",
+    fault: str | None = None,
 ) -> Iterator[None]:
     """Turn errors of Arrow, of the system and of these kinds into errors of dipriv that show no cell.
 
     Types that other packages registered with Arrow may raise anything, so by default every error is translated.
+    Without a `fault`, what went wrong is told by the error's text.
     """
     try:
         yield
@@ -37,9 +39,15 @@ def translate_errors(
             raise StorageError(
                 f"{name}: {os.strerror(error.errno)}.", "Check the file, its folder and the space on the disk."
             ) from None
-        raise InputError(f"{name}: {_plain(str(error))}.", remedy, command=command) from None
+        raise InputError(f"{name}: {fault or _plain(str(error))}.", remedy, command=command) from None
     except (pa.ArrowException, UnicodeError, *kinds) as error:
-        raise InputError(f"{name}: {_plain(str(error))}.", remedy, command=command) from None
+        raise InputError(f"{name}: {fault or _plain(str(error))}.", remedy, command=command) from None
+
+
+def translate_write_errors(name: str) -> AbstractContextManager[None]:
+    """The same for errors while a file is written."""
+    remedy = "Write another format, such as .parquet or .csv."
+    return translate_errors(name, remedy=remedy, command=remedy, fault="the rows cannot be written in this format")
 
 
 def _plain(text: str) -> str:

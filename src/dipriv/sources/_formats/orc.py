@@ -42,6 +42,15 @@ class Orc(BinaryFormat):
 
         return file.kept("facts", find)
 
+    def check_writable(self, schema: pa.Schema, n_rows: int) -> None:
+        """Decimals of negative scale would end the process while they are written."""
+        for column in schema:
+            if _has_negative_scale(column.type):
+                raise InputError(
+                    f"column {column.name!r} has a type that ORC files cannot hold: decimals of negative scale.",
+                    "Cast it to decimals of scale 0, drop it, or write .csv or .arrow.",
+                )
+
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
         return _Writer(stream, schema)
 
@@ -82,6 +91,14 @@ class _Writer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _has_negative_scale(of: pa.DataType) -> bool:
+    """Whether this type, or one within it, is of decimals that have digits before the point alone."""
+    if pt.is_dictionary(of):
+        return _has_negative_scale(of.value_type)
+    inner = [of.field(place).type for place in range(of.num_fields)]
+    return (pt.is_decimal(of) and of.scale < 0) or any(map(_has_negative_scale, inner))
 
 
 def _held(table: pa.Table) -> pa.Table:

@@ -7,7 +7,6 @@ codes and labels again, but only labels that released rows have: those of a file
 
 from __future__ import annotations
 
-import datetime as dt
 import itertools
 import json
 import math
@@ -21,12 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from dipriv._tables.column_types import fits
 from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv.errors import DiprivError, InputError, SchemaError
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
 from dipriv.sources._formats.separate_process import reader_process
+from dipriv.sources._formats.trial import trial_rows
 from dipriv.sources._formats.whole import BYTES_A_CELL, TableWriter, WholeFormat, check_room, optional
 from dipriv.sources._reader_process import TOO_LARGE, UNREADABLE
 from dipriv.sources._untrusted import check_width, validate_batch
@@ -37,12 +38,13 @@ STATA_MAX = 8.9e307
 """Stata has no larger numbers, and no infinite ones: they are missing."""
 MAX_CODE = 2**31 - 2**24
 """Codes of labels are whole in Stata, and this leaves room for new ones."""
+ROWS_WITHOUT_CELLS = 128
+"""Before the first value in a trial: more than the package looks at for the type of a column."""
 _DAY, _MICROS = 86_400, 1_000_000
 _SECONDS_1960, _SECONDS_1582 = -315_619_200, -12_219_379_200
 """1960-01-01 and 1582-10-14, in seconds since 1970."""
 _LAST, _FIRST = 253_402_300_799, -62_135_596_800
 """The years 1 to 9999."""
-_DATES = dt.date.min, dt.date.max
 _SPSS_DATES = ("DATE", "ADATE", "EDATE", "JDATE", "SDATE", "MOYR", "QYR", "WKYR")
 _SAS_DATES = ("DATE", "MMDDYY", "DDMMYY", "YYMMDD", "E8601DA", "WEEKDATE", "WORDDATE", "MONYY", "JULIAN")
 
@@ -84,6 +86,13 @@ def _sas_clock(of: str) -> Clock | None:
 
 
 _CLOCKS = {"stata": _stata_clock, "spss": _spss_clock, "sas": _sas_clock, "xport": _sas_clock}
+_CLOCK_FORMATS = {
+    "stata": {"date": "%td", "moment": "%tc", "time": "%tcHH:MM:SS"},
+    "spss": {"date": "DATE", "moment": "DATETIME", "time": "TIME"},
+    "xport": {"date": "DATE", "moment": "DATETIME", "time": "TIME"},
+}
+"""What columns of dates and times are written as, by the kind of their clock."""
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": _MICROS, "ns": 1_000_000_000}
 _READERS = {"stata": "read_dta", "spss": "read_sav", "sas": "read_sas7bdat", "xport": "read_xport"}
 _SHOWN = {"stata": "Stata", "spss": "SPSS", "sas": "SAS", "xport": "SAS transport"}
 
@@ -121,7 +130,7 @@ class StatisticsFile(WholeFormat):
             raise InputError("sas7bdat files cannot be written.", "Write a .xpt file, which SAS reads, or .csv.")
         _pyreadstat(), _pandas()
         try:
-            self.writer(None, schema).written(schema.empty_table())
+            self._try_to_write(schema)
         except DiprivError:
             raise
         except Exception:  # of a writer that tells the fault by its text
@@ -130,11 +139,13 @@ class StatisticsFile(WholeFormat):
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
         return _Writer(self.name, stream, schema, presentation)
 
+    def _try_to_write(self, schema: pa.Schema) -> None:
+        self.writer(None, schema).written(pa.Table.from_batches([trial_rows(schema, ROWS_WITHOUT_CELLS)]))
+
     def _unwritable(self, schema: pa.Schema) -> InputError:
         for column in schema:
-            one = pa.schema([column])
             try:
-                self.writer(None, one).written(one.empty_table())
+                self._try_to_write(pa.schema([column]))
             except Exception:
                 return InputError(
                     f"column {column.name!r} cannot be written to {_SHOWN[self.name]} files: its name or its type.",
@@ -222,8 +233,7 @@ def _as_times(values: pa.Array, clock: Clock) -> pa.Array:
     numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(all="ignore"):
         seconds = numbers * clock.unit + clock.origin
-        limits = (0, _DAY - 1) if clock.kind == "time" else (_FIRST, _LAST)
-        absent = ~((seconds >= limits[0]) & (seconds < limits[1] + 1))
+        absent = ~_is_on(clock, seconds)
         micros = np.where(absent, 0, np.rint(seconds * _MICROS)).astype(np.int64)
     if clock.kind == "date":
         return pa.array((micros // (_DAY * _MICROS)).astype(np.int32), mask=absent).cast(pa.date32()).cast(pa.string())
@@ -234,26 +244,65 @@ def _as_times(values: pa.Array, clock: Clock) -> pa.Array:
     return pc.if_else(pa.array(micros % _MICROS == 0), whole.cast(pa.timestamp("s")).cast(pa.string()), finer)
 
 
+def _clock_kind(of: pa.DataType) -> str:
+    """The kind of the clock that a type needs; empty for other types than dates and times."""
+    kinds = {"date": pt.is_date(of), "moment": pt.is_timestamp(of), "time": pt.is_time(of)}
+    return next((kind for kind, is_of in kinds.items() if is_of), "")
+
+
+def _on_clock(column: pa.ChunkedArray, clock: Clock) -> pa.Array:
+    """Dates and times as numbers, to the microsecond; those beyond the years 1 to 9999 are missing."""
+    if pt.is_time(column.type):
+        column = column.cast(pa.time64("ns"))
+    elif pt.is_date(column.type):
+        column = column.cast(pa.timestamp("s" if pt.is_date32(column.type) else "ms"))
+    per_second = _PER_SECOND[column.type.unit]
+    ticks = column.combine_chunks().view(pa.int64()).fill_null(0).to_numpy()
+    if clock.kind == "date":
+        ticks = ticks - ticks % (_DAY * per_second)
+    seconds, part = np.divmod(ticks, per_second)
+    micros = part * _MICROS // per_second
+    numbers = (seconds.astype(np.float64) - clock.origin) / clock.unit + micros / (_MICROS * clock.unit)
+    absent = column.is_null().to_numpy() | ~_is_on(clock, seconds)
+    return pa.array(numbers, mask=absent)
+
+
+def _is_on(clock: Clock, seconds: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which seconds are within a day, or within the years 1 to 9999."""
+    first, last = (0, _DAY - 1) if clock.kind == "time" else (_FIRST, _LAST)
+    found: NDArray[np.bool_] = (seconds >= first) & (seconds < last + 1)
+    return found
+
+
 class _Writer(TableWriter):
-    """Numbers are doubles, labelled values codes; ReadStat writes to a path, so a folder for the owner only is used."""
+    """Numbers, dates and times are doubles, labelled values codes.
+
+    No column is of Python's objects, whose type the package would guess by the first cells. ReadStat writes to a path,
+    so a folder for the owner only is used.
+    """
 
     def __init__(self, format_name: str, stream: Any, schema: pa.Schema, presentation: Presentation) -> None:
         super().__init__(stream, schema, presentation)
         self.format_name = format_name
 
     def written(self, table: pa.Table) -> bytes:
-        columns, labels = {}, {}
-        for name, column in zip(table.column_names, table.columns, strict=True):
+        columns, labels, formats = {}, {}, {}
+        for name, cells in zip(table.column_names, table.columns, strict=True):
+            column = cells.cast(cells.type.value_type) if pt.is_dictionary(cells.type) else cells
+            shown = _CLOCK_FORMATS[self.format_name].get(_clock_kind(column.type), "")
+            clock = _CLOCKS[self.format_name](shown)
             known = self.presentation.value_labels.get(name)
             if known and self.format_name != "xport":
                 columns[name], labels[name] = _codes(column, known)
+            elif clock is not None:
+                columns[name], formats[name] = _on_clock(column, clock), shown
             else:
                 columns[name] = _held(column)
             if self.format_name == "stata" and pt.is_floating(columns[name].type):
                 columns[name] = _within(columns[name], STATA_MAX)
-        frame = pa.table(columns).to_pandas(date_as_object=True)
+        frame = pa.table(columns).to_pandas()
         described = {name: text for name, text in self.presentation.column_labels.items() if name in columns}
-        package, options = _pyreadstat(), {"column_labels": described}
+        package, options = _pyreadstat(), {"column_labels": described, "variable_format": formats}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "released"
             if self.format_name == "stata":
@@ -297,21 +346,12 @@ def _number(text: str) -> float | None:
 
 
 def _held(column: pa.ChunkedArray) -> Any:
-    """What ReadStat writes: doubles, texts, dates and times without a zone."""
-    kind = column.type.value_type if pt.is_dictionary(column.type) else column.type
-    column = column.cast(kind)
+    """What ReadStat writes: doubles and texts."""
+    kind = column.type
     if pt.is_boolean(kind):
         return column.cast(pa.int8()).cast(pa.float64())
     if pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_null(kind):
         return column.cast(pa.float64(), safe=False)
-    if pt.is_timestamp(kind):
-        return column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.timestamp("us"))
-    if pt.is_time(kind):
-        return column.cast(pa.time64("us"), safe=False)
-    if pt.is_date(kind):
-        days = column.cast(pa.date32(), safe=False)
-        in_range = pc.and_(pc.greater_equal(days, _DATES[0]), pc.less_equal(days, _DATES[1]))
-        return pc.if_else(in_range, days, pa.scalar(None, pa.date32()))
     return column.cast(pa.string()).fill_null("")
 
 
