@@ -176,7 +176,7 @@ def settle_texts(
     telling = [name for name in judged if name not in rules.given or rules.judges(name)]
     usual = file_reading({name: shapes[name] for name in telling}, rows.presentation.separator)
     plain = replace(rules, decimal=None) if rows.presentation.has_plain_numbers else rules
-    settled = {name: _settle(name, shapes[name], stored.is_text(name), rules, plain, usual) for name in judged}
+    settled = {name: _settle(name, shapes[name], stored, rules, plain, usual) for name in judged}
     questions = tuple(of for of, _ in settled.values() if isinstance(of, Question))
     types = {name: pa.string() if isinstance(of, Question) else of for name, (of, _) in settled.items()}
     types |= {name: of for name in kept if (of := exact_type(class_counts(shapes[name], POINT))) is not None}
@@ -189,14 +189,15 @@ Settled: TypeAlias = tuple[pa.DataType | Question, Notation | None]
 
 
 def _settle(
-    name: str, shapes: Shapes, is_text: bool | None, rules: TypeRules, plain: TypeRules, usual: FileReading
+    name: str, shapes: Shapes, stored: TextColumns, rules: TypeRules, plain: TypeRules, usual: FileReading
 ) -> Settled:
     """The type of a column, and how it is written: as text in a table with types, or as cells of any type (`plain`).
 
     Where it is undecided which of these ways is right, all must lead to the same: each way has the property that no
     single row turns one type into another, and so has the choice between them.
     """
-    stays_text = _stays_text(shapes, is_text, rules.given.get(name))
+    is_text = stored.is_text(name)
+    stays_text = _stays_text(shapes, is_text, rules.given.get(name), is_stated=name in stored.stated)
     ways: list[Settled] = []
     if stays_text is not False:
         found = settle_text(name, class_counts(shapes, POINT), rules.given.get(name)) if rules.judges(name) else None
@@ -212,13 +213,16 @@ def _settle(
     return Question(name, f"some of its cells are stored as text, and some are not{marks}", (*others, "text")), None
 
 
-def _stays_text(shapes: Shapes, is_text: bool | None, given: Given | None) -> bool | None:
+def _stays_text(shapes: Shapes, is_text: bool | None, given: Given | None, *, is_stated: bool) -> bool | None:
     """Whether a column of text is not read as numbers or dates; None if that is undecided.
 
-    It is if its keeper says so, or if nearly all cells are written as only people write numbers and dates: $1,200.
+    It is read so if its keeper says so, or, unless the file states that it is text, if nearly all cells are written as
+    only people write numbers and dates: $1,200.
     """
     if is_text is False or (given is not None and given.families and given.leaf not in ("text", "label")):
         return False
+    if is_stated:
+        return True
     written = rewritten_cells(shapes)
     rewritten = written > 0 and fits(written, int(class_counts(shapes, POINT)[CellClass.WHOLE :].sum()))
     return False if rewritten else is_text if rewritten is False else None

@@ -17,6 +17,7 @@ from dipriv import Categorical, Discrete, Schema
 from dipriv._tables.column_types import TypeRules
 from dipriv._tables.presentation import Presentation
 from dipriv.dialect import Dialect
+from dipriv.errors import SchemaError
 from dipriv.guarantee import AssumptionKind
 from dipriv.sources._formats.registry import format_named
 from dipriv.sources.files import File
@@ -272,8 +273,11 @@ def test_types_that_cells_settle_are_a_condition(tmp_path: Path) -> None:
 
 def test_columns_that_a_file_says_are_text_are_no_condition(tmp_path: Path) -> None:
     pandas, pyreadstat = pytest.importorskip("pandas"), pytest.importorskip("pyreadstat")
-    pyreadstat.write_dta(pandas.DataFrame({"x": ["nurse", "cook"] * 20}), tmp_path / "t.dta")
-    assert not open_file(File.at(tmp_path / "t.dta")).infers_types(["x"], TypeRules())
+    frame = pandas.DataFrame({"x": ["nurse", "cook"] * 20, "pay": ["$1,200", "$950"] * 20})
+    pyreadstat.write_dta(frame, tmp_path / "t.dta")
+    assert not open_file(File.at(tmp_path / "t.dta")).infers_types(["x", "pay"], TypeRules())
+    with pytest.raises(SchemaError, match="number or text"):  # so no cell may settle what they are
+        File.at(tmp_path / "t.dta").read()
 
 
 def test_a_stated_text_with_few_cells_stays_text(tmp_path: Path) -> None:
