@@ -39,7 +39,7 @@ _HARD, _INFINITE = 20, 21
 _SAMPLE = 1024
 """The number of texts to look at first: if most of them are repeated, each distinct one is hashed once."""
 _DAY = 86_400_000_000
-_MOST = (1 << 63) - 1
+_MAX_INT = (1 << 63) - 1
 _LOW_BITS = 29
 """The bits of a float64 beyond the 24 significant ones of a float32."""
 
@@ -570,7 +570,7 @@ def _decimal(  # noqa: PLR0912, PLR0915 (one pass over the characters)
         exponent += -shift if down else shift
     if count == 19 and plain:
         last = np.int64(text[stop - 1]) - 48
-        if digits < _MOST // 10 or (digits == _MOST // 10 and last <= _MOST % 10 + negative):
+        if digits < _MAX_INT // 10 or (digits == _MAX_INT // 10 and last <= _MAX_INT % 10 + negative):
             return NUMBER, (-10 * digits - last if negative else 10 * digits + last)
     if count > 18:
         return _HARD, 0

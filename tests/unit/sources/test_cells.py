@@ -132,7 +132,7 @@ def with_points(text: str) -> str:
 def of_number(text: str) -> bytes:
     if math.isfinite(value := float(text)):
         exact = Decimal(text)
-        most = 10**18 if re.fullmatch(r"\s*[+-]?\d+", text) else 2**53
+        most = 2**63 if re.fullmatch(r"\s*[+-]?\d+", text) else 2**53
         if exact == exact.to_integral_value() and abs(exact) < most:
             return struct.pack("<qB", int(exact), _cells.NUMBER)
     if value.is_integer() and abs(value) < 2.0**63:
@@ -179,6 +179,10 @@ def hashes(*cells: Any, kind: pa.DataType | None = None) -> list[tuple[int, int]
 @example("9007199254740993")
 @example("9223372036854775808")
 @example("123456789012345678")
+@example("9223372036854775807")
+@example("-9223372036854775808")
+@example("-9223372036854775809")
+@example("0001234567890123456789")
 @example("16777216.5")
 @example("0.30000000000000004441")
 @example("31.000")
