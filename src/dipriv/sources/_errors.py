@@ -26,7 +26,7 @@ def translate_errors(
     """Turn errors of Arrow, of the system and of these kinds into errors of dipriv that show no cell.
 
     Types that other packages registered with Arrow may raise anything, so by default every error is translated.
-    Without a `fault`, what went wrong is told by the error's text.
+    Without a `fault`, what went wrong is found by the error's text.
     """
     try:
         yield
