@@ -132,8 +132,8 @@ def with_points(text: str) -> str:
 def of_number(text: str) -> bytes:
     if math.isfinite(value := float(text)):
         exact = Decimal(text)
-        most = 2**63 if re.fullmatch(r"\s*[+-]?\d+", text) else 2**53
-        if exact == exact.to_integral_value() and abs(exact) < most:
+        least, most = (-(2**63), 2**63) if re.fullmatch(r"\s*[+-]?\d+", text) else (1 - 2**53, 2**53)
+        if exact == exact.to_integral_value() and least <= exact < most:
             return struct.pack("<qB", int(exact), _cells.NUMBER)
     if value.is_integer() and abs(value) < 2.0**63:
         return struct.pack("<qB", int(value), _cells.NUMBER)
