@@ -44,7 +44,7 @@ TABLE = pa.table(
 
 
 def write_files(folder: Path, table: pa.Table, sizes: list[int], group: int) -> list[Path]:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     paths = [folder / f"{number}.parquet" for number in range(len(sizes))]
     for path, start, size in zip(paths, starts, sizes, strict=False):
@@ -170,6 +170,20 @@ def test_files_that_change_after_the_first_pass_do_not_matter(session: Any, file
             path.unlink()
         plan.run("later").data.write(tmp_path / "later")
     assert pq.read_table(tmp_path / "later").equals(pq.read_table(tmp_path / "out"))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_columns_in_names_of_folders_are_those_of_spark(session: Any, tmp_path: Path, small_parts: None) -> None:
+    for year in (2024, 2025):
+        write_files(tmp_path / "in" / f"year={year}", TABLE.slice(0, 2000).select(["age", "city"]), [2000], 1000)
+    cases: list[tuple[dict[str, Any], list[str]]] = [({}, ["year"]), ({"drop": ["year"]}, [])]
+    for asked, extra in cases:
+        with closing(
+            prepare(SparkFiles.find(str(tmp_path / "in")).open(), ReleaseOptions(1.0, seed=7, **asked))
+        ) as plan:
+            assert isinstance(plan._rows, SparkRows)
+            assert plan.run().data.columns == ["age", "city", *extra]
 
 
 OTHERWISE: dict[str, tuple[Callable[[pa.Table], pa.Table], dict[str, Any]]] = {

@@ -66,7 +66,9 @@ class ParquetSource(SparkSource):
         if not request.learns_from_all or not self.paths:
             return None
         schema = pq.read_schema(self.paths[0])
-        if any(name not in schema.names or schema.field(name).type != types.field(name).type for name in request.used):
+        if schema.names != self.frame.columns:  # names of folders give Spark further columns
+            return None
+        if any(schema.field(name).type != types.field(name).type for name in request.used):
             return None
         ranges = ranges_of(self.paths, PART_ROWS)
         return None if ranges is None else ParquetRanges(self.frame.sparkSession, tuple(schema.names), ranges)

@@ -49,7 +49,7 @@ class RowRange:
 def ranges_of(paths: Sequence[Path], size: int) -> list[RowRange] | None:
     """The rows of these files in ranges of `size` rows; None where a row group is in too many of them."""
     groups = [
-        (str(path), group, metadata.row_group(group).num_rows)
+        (str(path.absolute()), group, metadata.row_group(group).num_rows)
         for path in paths
         for metadata in [pq.read_metadata(path)]
         for group in range(metadata.num_row_groups)
