@@ -78,6 +78,14 @@ class Privatize:
         """Whether the reference is fitted on rows that are held out."""
         return self._asked(None).uses_holdout
 
+    @property
+    def first_measured(self) -> set[str]:
+        """The columns that a private reference is told to measure first."""
+        spec = self._asked(None).spec
+        target = getattr(spec, "target", None)
+        named = {name for pair in getattr(spec, "pairs", ()) for name in pair}
+        return named if target is None else named | {target}
+
     def row_epsilon(self, table: pa.Table) -> float:
         """The part of ε that the noise on released rows may cost; the rest is for learning the reference from them.
 

@@ -289,9 +289,8 @@ def _sample_columns(
     privatized = [name for name in names if name in {*(options.get("columns") or names)}]
     if len(privatized) <= MAX_COLUMNS:
         return procedure, table, ()
-    pairs = [name for pair in options.get("pairs") or () for name in pair]
     listed = [name for option in ("constant", "keep") for name in options.get(option) or ()]
-    named = {secret, options.get("target"), options.get("unit"), *listed, *pairs}
+    named = {secret, options.get("unit"), *listed, *procedure.first_measured}
     others = [name for name in privatized if name not in named]
     named |= {*rng.choice(others, min(len(others), SAMPLED_COLUMNS), replace=False).tolist()}
     chosen = [name for name in names if name in named]

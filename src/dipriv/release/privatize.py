@@ -90,7 +90,8 @@ def privatize(
     data : pandas, polars or pyarrow table, or two-dimensional numpy array; or rows that are read in several passes: the
         path of a file (CSV, TSV, Excel, Stata, SPSS, SAS, JSON lines, Parquet, ORC, Arrow) or of a folder or pattern of
         Parquet files, a polars LazyFrame, a pyarrow Dataset, a function that returns a fresh iterator of Arrow record
-        batches each time, or a Spark DataFrame. These must give the same rows in the same order each time.
+        batches each time, or a Spark DataFrame. These must give the same rows in the same order each time. A function
+        and its iterator may be called on other threads than yours.
     epsilon : total privacy budget of a row, over all its columns; with `unit`, of all rows of a person.
     delta : δ beside ε, for a private reference, which finds labels and frequent values under it and may be measured
         with Gaussian noise: at most this much is spent, 1e-9 by default. 0 for pure ε-differential privacy. Releases

@@ -28,6 +28,7 @@ from dipriv.auditing.results import Check, Scope
 from dipriv.cli import app
 from dipriv.cli.audit import _show
 from dipriv.kernels import Laplace
+from dipriv.references import Private
 from dipriv.report import compare
 from dipriv.report.page import render
 from tests.unit.refusal import refused
@@ -409,7 +410,7 @@ def test_some_columns_of_wide_tables_are_audited(monkeypatch: pytest.MonkeyPatch
     wide = pd.DataFrame({f"c{number}": rng.integers(0, 4, 300) for number in range(7)})
     schema = dipriv.Schema({str(name): dipriv.Discrete(levels=(0, 1, 2, 3)) for name in wide})
     asked: dict[str, Any] = {"draws": 10_000, "seed": 1, "secret": "c5", "schema": schema}
-    found = dipriv.audit(wide, 1.0, **asked, target="c6", keep=["c0"])
+    found = dipriv.audit(wide, 1.0, **asked, reference=Private(target="c6"), keep=["c0"])
     assert found.passed
     assert any("5 of 7 columns were audited" in remark for remark in found.remarks)
     assert {one.what for one in found.exact} >= {f"column 'c{number}'" for number in range(1, 7)} or any(
