@@ -164,6 +164,8 @@ class Ledger:
     def split_key(self, name: str) -> bytes:
         """The secret key of the data set's `dipriv.Split`, fixed together with its hold-out.
 
+        Of a data set that a version before 0.2 released, the split is one with `as_written=True`.
+
         Parameters
         ----------
         name : of the data set.

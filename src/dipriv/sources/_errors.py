@@ -46,7 +46,7 @@ def translate_errors(
 
 def translate_write_errors(name: str) -> AbstractContextManager[None]:
     """The same for errors while a file is written."""
-    remedy = "Write another format, such as .parquet or .csv."
+    remedy = "Write another format, such as .arrow."
     return translate_errors(name, remedy=remedy, command=remedy, fault="the rows cannot be written in this format")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,19 +104,40 @@ class Split:
         """
         limit = np.uint64(round(self.holdout * 2**64))
         if self.by is not None:
-            held = self.scores(table) < limit
-            if self.as_written and ((self._as_written(table.array(self.by)) < limit) != held).any():
+            return self.settled(table, lambda scores: scores < limit)
+        held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
+        for start in range(0, table.rows, size):
+            piece = held[start : start + size]
+            np.less(Draws(self._bits, first + start, len(piece)).words(), limit, out=piece)
+        return held
+
+    def settled(self, table: Table, choose: Callable[[NDArray[np.uint64]], Mask]) -> Mask:
+        """The rows that a choice by their scores holds out; refused if a split `as_written` chose others.
+
+        Parameters
+        ----------
+        table : the rows.
+        choose : from the scores of all rows to those that are held out.
+
+        Returns
+        -------
+        True for each row that is held out.
+
+        Raises
+        ------
+        DisclosureError : rows would change sides.
+        InputError : the column `by` is absent or has nulls.
+        """
+        held = choose(self.scores(table))
+        if self.as_written and self.by is not None:
+            before = choose(self._as_written(table.array(self.by)))
+            if (before != held).any():
                 raise DisclosureError(
                     f"an earlier version of dipriv made the hold-out, by column {self.by!r} as it is written; now "
                     "'007', 7 and '7.0' are one person, and some rows would change sides.",
                     "Continue with the version of dipriv that made the hold-out, on the same file. Data sets that are "
                     "new, and keys that are plain whole numbers or words, are not affected.",
                 )
-            return held
-        held, size = np.empty(table.rows, dtype=bool), 1 << 20  # piece by piece, in the processor's cache
-        for start in range(0, table.rows, size):
-            piece = held[start : start + size]
-            np.less(Draws(self._bits, first + start, len(piece)).words(), limit, out=piece)
         return held
 
     def scores(self, table: Table, first: int = 0) -> NDArray[np.uint64]:
@@ -185,6 +206,9 @@ class Split:
             return cls(float(plain["holdout"]), bytes.fromhex(plain["key"]), plain["by"], not by_cells)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             raise InputError(f"{Path(path).name} is not a saved split.", "Use a file written by Split.save.") from None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"as_written": True} | state)  # pickles of versions before 0.2 do not say
 
     @property
     def _bits(self) -> Bits:
@@ -274,11 +298,14 @@ class GroupHoldout:
                 "Lower `first`, leave these groups out, or use one reference for all rows.",
             )
         positions = np.arange(table.rows)
-        priority = split.scores(table) if self.pick == "random" else positions
-        order = np.lexsort((priority, codes))
-        rank = np.empty(table.rows, dtype=np.intp)
-        rank[order] = positions - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return rank < self.first
+
+        def first_by(priority: NDArray[Any]) -> Mask:
+            order = np.lexsort((priority, codes))
+            rank = np.empty(table.rows, dtype=np.intp)
+            rank[order] = positions - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            return rank < self.first
+
+        return split.settled(table, first_by) if self.pick == "random" else first_by(positions)
 
 
 def check_holdout(holdout: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -184,3 +185,39 @@ def test_an_error_while_writing_is_not_one_of_reading(tmp_path: Path, monkeypatc
     assert "SECRET" not in str(error)
     assert "read" not in str(error)
     assert not (tmp_path / "t.xlsx").exists()
+
+
+def _times(last: int) -> pa.Table:
+    seconds = [1_600_000_000 + 1000 * row for row in range(59)]
+    return pa.table({"x": [float(row) for row in range(60)], "at": pa.array([*seconds, last]).cast(pa.timestamp("s"))})
+
+
+@pytest.mark.parametrize("last", [2**62, -(2**62), 2**63 - 1, 1_700_000_000])
+@pytest.mark.parametrize("how", ["private", "holdout", "public", "keep", "keep labels"])
+def test_no_time_in_seconds_ends_a_release_to_parquet(how: str, last: int, tmp_path: Path) -> None:
+    """Parquet stores seconds as milliseconds, of which there may be too many."""
+    table = _times(last)
+    if how == "keep labels":
+        table = table.set_column(1, "at", table["at"].dictionary_encode())
+    public = {"public": _times(2**62)}
+    options: Any = {"public": public, "holdout": {"reference": "holdout"}, "private": {}}.get(how, {"keep": ["at"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = dipriv.privatize(table, 200.0, **options)
+    release.write(tmp_path / "out.parquet")
+    at = pq.read_table(tmp_path / "out.parquet")["at"].combine_chunks()
+    assert len(at) == release.n_rows
+    assert not at.null_count
+    if how == "keep" and last == 1_700_000_000:  # control: ordinary times stay as they are
+        assert at.cast(pa.timestamp("s")).equals(table["at"].combine_chunks())
+
+
+def test_lists_of_seconds_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    nested = pa.array([[1_700_000_000]] * 60, pa.list_(pa.timestamp("s")))
+    table = pa.table({"x": list(range(60)), "at": nested})
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
+        with pytest.raises(InputError, match="cannot hold"):
+            dipriv.privatize_file(
+                lambda: iter(table.to_batches()), tmp_path / "o.parquet", 1.0, keep=["at"], ledger=ledger, dataset="d"
+            )
+        assert not ledger.datasets()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import dipriv
 from dipriv._tables import frames
 from dipriv.errors import BudgetError, DisclosureError
 from dipriv.ledger import Ledger
+from dipriv.references import Grouped
 from dipriv.sources._cells import cell_hashes
 from dipriv.sources.holdout import Split
 
@@ -115,3 +117,23 @@ def test_a_hold_out_of_an_earlier_version_is_continued_or_refused() -> None:
     for form in ("with zeros before", "with a point", "with a space"):
         with pytest.raises(DisclosureError, match="earlier version"):
             held_out(earlier, FORMS[form])
+
+
+def test_a_hold_out_by_groups_of_an_earlier_version_is_continued_or_refused() -> None:
+    earlier = replace(Split.new(0.3, by="id"), as_written=True)
+    visits = pd.DataFrame({"g": RNG.choice(["a", "b"], 400), "x": RNG.normal(size=400)})
+    reference = Grouped(by="g", first=30, pick="random")
+    plain, padded = (visits.assign(id=[form.format(row) for row in range(400)]) for form in ("{}", "{:04}"))
+    dipriv.privatize(plain, 1.0, split=earlier, reference=reference)
+    with pytest.raises(DisclosureError, match="earlier version"):
+        dipriv.privatize(padded, 1.0, split=earlier, reference=reference)
+    dipriv.privatize(padded, 1.0, split=replace(earlier, as_written=False), reference=reference)  # control
+
+
+def test_a_pickle_of_an_earlier_version_is_one_as_written() -> None:
+    split = Split.new(0.3, by="id")
+    assert pickle.loads(pickle.dumps(split)) == split
+    state = {name: value for name, value in vars(split).items() if name != "as_written"}
+    earlier = Split.__new__(Split)
+    earlier.__setstate__(state)
+    assert earlier == replace(split, as_written=True)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from dipriv._tables.arrow import is_text
 from dipriv._tables.presentation import Presentation
@@ -15,6 +17,7 @@ from dipriv._tables.repeated import SAMPLE, may_repeat
 from dipriv.sources._formats.registry import PLAIN, BinaryFormat, TableFile, file_format
 from dipriv.sources._untrusted import rows_at_once, validate_batch
 
+_MAX_SECONDS = (1 << 63) // 1000 - 1
 GROUP_CELLS = 1 << 22
 """Cells of a row group that is written."""
 
@@ -62,7 +65,7 @@ class _RowGroups:
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        self._waiting.append(batch)
+        self._waiting.append(_storable(batch))
         if sum(len(each) for each in self._waiting) >= self.rows:
             self._write()
 
@@ -81,6 +84,27 @@ class _RowGroups:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _storable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, where times in seconds that are too large for milliseconds, as which Parquet stores them, are the last
+    or first ones that are not.
+    """
+    columns = [_in_milliseconds(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _in_milliseconds(array: pa.Array) -> pa.Array:
+    of = array.type
+    if pt.is_dictionary(of):
+        labels = _in_milliseconds(array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, labels, ordered=of.ordered)
+    if not pt.is_timestamp(of) or of.unit != "s":
+        return array
+    ticks = array.cast(pa.int64())
+    return pc.max_element_wise(
+        pc.min_element_wise(ticks, _MAX_SECONDS, skip_nulls=False), -_MAX_SECONDS, skip_nulls=False
+    ).cast(of)
 
 
 def _repeated(parquet: Any, names: Sequence[str], rows: int, groups: Sequence[int]) -> list[str]:

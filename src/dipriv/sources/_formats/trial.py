@@ -46,4 +46,6 @@ def _value(of: pa.DataType) -> Any:
         return ""
     if pt.is_interval(of):
         return (0, 0, 0)
+    if pt.is_timestamp(of):
+        return (1 << 63) - 1  # a format with another unit may have no such time
     return False if pt.is_boolean(of) else 0
