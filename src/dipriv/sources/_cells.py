@@ -112,14 +112,7 @@ def canonical_cells(array: pa.Array) -> Canonical:
         return Canonical(*_words_of_integers(array))
     if not (_is_text(kind) or _is_binary(kind)):
         array = array.cast(pa.string()) if pt.is_decimal(kind) else pa.array(map(_written, array), pa.large_string())
-    text, ends = _bytes_of(array)
-    words, kinds = np.empty(len(array), np.int64), np.empty(len(array), np.uint8)
-    places = np.empty((len(array), 2), np.int64)
-    _read_texts(text, ends, _MARK_WORDS, _POWERS, words, kinds, places)
-    hard = kinds == _HARD
-    if hard.any():
-        numbers = np.array([_number(bytes(text[start:stop])) for start, stop in places[hard]])
-        words[hard], kinds[hard] = _canonical_numbers(numbers)
+    text, words, kinds, places = _read_all(array)
     return Canonical(words, kinds, [bytes(text[start:stop]) for start, stop in places[kinds == TEXT]])
 
 
@@ -203,14 +196,25 @@ def _bytes_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _of_texts(array: pa.Array, key: Words) -> Hashes:
-    text, ends = _bytes_of(array)
-    found, hard = Hashes.empty(len(array)), np.zeros(len(array), np.bool_)
-    _hash_texts(text, ends, key[0], key[1], _MARK_WORDS, _POWERS, found.high, found.low, hard)
-    if hard.any():
-        # `_decimal` has read them to their ends, so that Python reads them, too, without what `_hash_texts` strips
-        numbers = np.array([_number(bytes(text[ends[i] : ends[i + 1]])) for i in np.flatnonzero(hard)])
-        found.high[hard], found.low[hard] = hash_words(*_canonical_numbers(numbers), key)
+    text, words, kinds, places = _read_all(array)
+    found = Hashes.empty(len(array))
+    _hash_texts(text, words, kinds, places, key[0], key[1], found.high, found.low)
     return found
+
+
+def _read_all(
+    array: pa.Array,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+    """All texts one after the other; the word and kind of each, and where its canonical form starts and stops."""
+    text, ends = _bytes_of(array)
+    words, kinds = np.empty(len(array), np.int64), np.empty(len(array), np.uint8)
+    places = np.empty((len(array), 2), np.int64)
+    _read_texts(text, ends, _MARK_WORDS, _POWERS, words, kinds, places)
+    hard = kinds == _HARD
+    if hard.any():  # `_decimal` has read them to their ends, so that Python reads them, too
+        numbers = np.array([_number(bytes(text[start:stop])) for start, stop in places[hard]])
+        words[hard], kinds[hard] = _canonical_numbers(numbers)
+    return text, words, kinds, places
 
 
 def _number(text: bytes) -> float:
@@ -403,57 +407,24 @@ def _trimmed(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int]:
 @jit
 def _hash_texts(
     text: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    k0: np.uint64,
-    k1: np.uint64,
-    marks: Words,
-    powers: NDArray[np.float64],
-    high: Words,
-    low: Words,
-    hard: NDArray[np.bool_],
-) -> None:
-    """Hash the canonical forms of texts; numbers that need exact arithmetic are marked as hard instead."""
-    value, words, kinds = np.empty(1, np.float64), np.empty(1, np.int64), np.empty(1, np.uint8)
-    for i in range(len(ends) - 1):
-        start, stop, kind, word = _form(text, ends[i], ends[i + 1], marks, powers, value, words, kinds)
-        if kind == _HARD:
-            hard[i] = True
-        elif kind == TEXT:
-            high[i], low[i] = _hash_bytes(text, start, stop, TEXT, k0, k1)
-        else:
-            high[i], low[i] = _hash_word(np.uint64(word), np.uint64(kind), k0, k1)
-
-
-@jit
-def _form(
-    text: NDArray[np.uint8],
-    start: int,
-    stop: int,
-    marks: Words,
-    powers: NDArray[np.float64],
-    value: NDArray[np.float64],
     words: NDArray[np.int64],
     kinds: NDArray[np.uint8],
-) -> tuple[int, int, int, Any]:
-    """Where the canonical form of a text starts and stops, its kind and its word; the last three are scratch."""
-    start, stop = _trimmed(text, start, stop)
-    if stop - start > 1 and text[start] == text[stop - 1] and text[start] in (34, 39):  # quotes
-        start, stop = _trimmed(text, start + 1, stop - 1)
-    kind, word = _read(text, start, stop, marks, powers, value)
-    if kind == REAL:
-        x, bits = value[0], value.view(np.int64)
-        if abs(x - np.rint(x)) <= abs(x) * 2.0**-49 or abs((bits[0] & ((1 << _LOW_BITS) - 1)) - (1 << 28)) <= 16:
-            kind = _HARD
+    places: NDArray[np.int64],
+    k0: np.uint64,
+    k1: np.uint64,
+    high: Words,
+    low: Words,
+) -> None:
+    """Hash what `_read_texts` found."""
+    for i in range(len(words)):
+        if kinds[i] == TEXT:
+            high[i], low[i] = _hash_bytes(text, places[i, 0], places[i, 1], TEXT, k0, k1)
         else:
-            _numbers(value, words, kinds)
-            kind, word = int(kinds[0]), words[0]
-    if kind == _INFINITE:
-        kind = REAL
-    return start, stop, kind, word
+            high[i], low[i] = _hash_word(np.uint64(words[i]), np.uint64(kinds[i]), k0, k1)
 
 
 @jit
-def _read_texts(
+def _read_texts(  # noqa: PLR0912 (a call with arrays takes longer than to read a number)
     text: NDArray[np.uint8],
     ends: NDArray[np.int64],
     marks: Words,
@@ -462,10 +433,51 @@ def _read_texts(
     kind_of: NDArray[np.uint8],
     places: NDArray[np.int64],
 ) -> None:
-    """The word and kind of each text, and where its canonical form starts and stops."""
-    value, words, kinds = np.empty(1, np.float64), np.empty(1, np.int64), np.empty(1, np.uint8)
+    """The word and kind of each text, and where its canonical form starts and stops.
+
+    Numbers that need exact arithmetic are marked as hard instead.
+    """
+    value = np.empty(1, np.float64)
+    bits = value.view(np.int64)
     for i in range(len(ends) - 1):
-        start, stop, kind, word = _form(text, ends[i], ends[i + 1], marks, powers, value, words, kinds)
+        start, stop = ends[i], ends[i + 1]
+        # [-] digits [. digits], up to 15 of them, as most numbers are written: what `_read` finds, without calls
+        place, dot, digits, is_plain = start, -1, np.int64(0), 0 < stop - start <= 17
+        if is_plain and text[start] == 45:
+            place += 1
+        first = place
+        while is_plain and place < stop:
+            byte = text[place]
+            if 48 <= byte <= 57:
+                digits = digits * 10 + np.int64(byte - 48)
+            elif byte == 46 and dot < 0 and first < place < stop - 1:
+                dot = place
+            else:
+                is_plain = False
+            place += 1
+        if is_plain and 0 < stop - first - (dot >= 0) <= 15:
+            behind = 0 if dot < 0 else stop - 1 - dot
+            while behind and digits % 10 == 0:
+                digits //= 10
+                behind -= 1
+            kind, word = NUMBER, (digits if first == start else -digits)
+            if behind:
+                kind, value[0] = REAL, word / powers[behind]
+        else:
+            start, stop = _trimmed(text, start, stop)
+            if stop - start > 1 and text[start] == text[stop - 1] and text[start] in (34, 39):  # quotes
+                start, stop = _trimmed(text, start + 1, stop - 1)
+            kind, word = _read(text, start, stop, marks, powers, value)
+        if kind == REAL:
+            x = value[0]
+            if abs(x - np.rint(x)) <= abs(x) * 2.0**-49 or abs((bits[0] & ((1 << _LOW_BITS) - 1)) - (1 << 28)) <= 16:
+                kind = _HARD
+            else:  # as `_numbers` does
+                bits[0] = word = (bits[0] + (1 << 28)) >> _LOW_BITS << _LOW_BITS
+                if np.floor(value[0]) == value[0]:
+                    kind, word = NUMBER, np.int64(value[0])
+        if kind == _INFINITE:
+            kind = REAL
         found[i], kind_of[i], places[i, 0], places[i, 1] = word, kind, start, stop
 
 
