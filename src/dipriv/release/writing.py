@@ -103,9 +103,12 @@ def _shuffled_into(folder: Path, release: Release[Any]) -> None:
 
 def written_data(data: Any, written: Written) -> Any:
     """Released rows for use after their plan is closed: of Spark, those in the folder, which need no key."""
-    if isinstance(data, ReleasedParts):
-        return data.session.read.parquet(f"file://{written.path}")
-    return data.sparkSession.read.parquet(f"file://{written.path}") if is_spark_frame(data) else data
+    if written.path is None or not (isinstance(data, ReleasedParts) or is_spark_frame(data)):
+        return data
+    from dipriv.sources.spark.files import uri_of
+
+    session = data.session if isinstance(data, ReleasedParts) else data.sparkSession
+    return session.read.parquet(uri_of(written.path))
 
 
 def _into_file(release: Release[Any], sink: FileSink, sample: bool, command: str | None) -> Written:

@@ -55,14 +55,6 @@ class Hashes(NamedTuple):
         return cls(np.empty(count, np.uint64), np.empty(count, np.uint64))
 
 
-class Canonical(NamedTuple):
-    """The canonical forms of cells: a word and a kind for each, and the texts of those that are TEXT."""
-
-    words: NDArray[np.int64]
-    kinds: NDArray[np.uint8]
-    texts: list[bytes] = []  # noqa: RUF012 (never changed)
-
-
 def _packed(word: str) -> int:
     return int.from_bytes(word.encode(), "little")
 
@@ -103,17 +95,17 @@ def cell_hashes(array: pa.Array, key: Words) -> Hashes:
     return _of_objects(array, key)
 
 
-def canonical_cells(array: pa.Array) -> Canonical:
-    """The canonical forms themselves, of an array without nulls that is no dictionary."""
+def canonical_cells(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The words and kinds of the canonical forms, of an array without nulls that is no dictionary."""
     kind = array.type
     if pt.is_floating(kind) or pt.is_uint64(kind):
-        return Canonical(*_words_of_floats(array))
+        return _words_of_floats(array)
     if pt.is_integer(kind) or pt.is_boolean(kind) or (pt.is_temporal(kind) and not pt.is_interval(kind)):
-        return Canonical(*_words_of_integers(array))
+        return _words_of_integers(array)
     if not (_is_text(kind) or _is_binary(kind)):
         array = array.cast(pa.string()) if pt.is_decimal(kind) else pa.array(map(_written, array), pa.large_string())
-    text, words, kinds, places = _read_all(array)
-    return Canonical(words, kinds, [bytes(text[start:stop]) for start, stop in places[kinds == TEXT]])
+    _, words, kinds, _ = _read_all(array)
+    return words, kinds
 
 
 def row_hashes(sums: Hashes, key: Words) -> Hashes:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,12 @@ from dipriv._random.streams import SplitLane
 from dipriv._tables.arrow import decoded, distinct_labels, group_codes
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError, ReferenceDataError
-from dipriv.sources._cells import NUMBER, TEXT, canonical_cells, hash_words
+from dipriv.sources._cells import BOOLEAN, DURATION, MOMENT, TIME, canonical_cells, hash_words
 
 _KEY_BYTES = 32
 _MAX_VALUE = 10**15
 _MAX_FILE = 1 << 20
+_BLANK = "".join(map(chr, range(33)))
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,8 @@ class Split:
                 raise DisclosureError(
                     f"an earlier version of dipriv made the hold-out, by column {self.by!r} as it is written; now "
                     "'007', 7 and '7.0' are one person, and some rows would change sides.",
-                    "Continue with the version of dipriv that made the hold-out, on the same file. Data sets that are "
-                    "new, and keys that are plain whole numbers or words, are not affected.",
+                    "Make no further release with this hold-out. Data sets that are new are not affected, nor are keys "
+                    "that are whole numbers or words without spaces and quotes around them.",
                 )
         return held
 
@@ -215,17 +218,22 @@ class Split:
         return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
 
     def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
-        """A score for each key, the same for all cells that a ledger takes for one: 7, 7.0, "7" and "007"."""
+        """A score for each key, the same for all forms of one number or moment, such as 7.0 and "007", and no others."""
         if pa.types.is_dictionary(array.type):
             scores = self._of_values(array.dictionary)
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
-        words, kinds, texts = canonical_cells(decoded(array))
+        array = decoded(array)  # Arrow cannot select rows of views
+        words, kinds = canonical_cells(array)
         scores = np.asarray(hash_words(words, kinds, self._words).high)
-        whole = kinds == NUMBER
-        few = whole & (words > -_MAX_VALUE) & (words < _MAX_VALUE)
-        scores[few] = self._bits.blocks_at(SplitLane.KEYS, words[few])[:, 0]
-        scores[whole & ~few] = self._digests(str(word).encode() for word in words[whole & ~few])
-        scores[kinds == TEXT] = self._digests(texts)
+        whole, numbers = _whole_numbers(array)
+        scores[whole] = self._bits.blocks_at(SplitLane.KEYS, numbers[whole])[:, 0]
+        rest = ~whole & ~np.isin(kinds, (BOOLEAN, MOMENT, TIME, DURATION))
+        forms = [_plain(value) for value in array.filter(pa.array(rest)).to_pylist()]
+        few = np.array([isinstance(form, int) for form in forms], dtype=bool)
+        places = np.flatnonzero(rest)
+        own = np.array([form for form in forms if isinstance(form, int)], dtype=np.int64)
+        scores[places[few]] = self._bits.blocks_at(SplitLane.KEYS, own)[:, 0]
+        scores[places[~few]] = self._digests(form.encode() for form in forms if isinstance(form, str))
         return scores
 
     def _as_written(self, array: pa.Array) -> NDArray[np.uint64]:
@@ -249,6 +257,27 @@ class Split:
     def _words(self) -> NDArray[np.uint64]:
         """A key for hashes of canonical forms."""
         return np.frombuffer(hashlib.blake2b(b"cells", key=self.key, digest_size=16).digest(), dtype="<u8")
+
+
+def _plain(key: Any) -> int | str:
+    """A key without spaces and quotes around it; a number of one value in one form, and only those, as any other text.
+
+    >>> [_plain(key) for key in ("007", 7.0, ' "7.00"', "+12.50", 12.5, "1e3", "A7")]
+    [7, 7, 7, '12.5', '12.5', '1e3', 'A7']
+    """
+    if isinstance(key, float) and math.isfinite(key):
+        key = format(Decimal(repr(key)), "f")
+    text = str(key).strip(_BLANK)
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        text = text[1:-1].strip(_BLANK)
+    found = re.fullmatch(r"([-+]?)([0-9]+)(?:\.([0-9]+))?", text)
+    if found is None:
+        return text
+    digits, behind = found[2].lstrip("0") or "0", (found[3] or "").rstrip("0")
+    sign = "-" if found[1] == "-" and (digits != "0" or behind) else ""
+    if behind:
+        return f"{sign}{digits}.{behind}"
+    return int(sign + digits) if len(digits) <= 15 else sign + digits
 
 
 def _written(key: Any) -> str:

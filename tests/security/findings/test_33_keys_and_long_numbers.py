@@ -137,3 +137,25 @@ def test_a_pickle_of_an_earlier_version_is_one_as_written() -> None:
     earlier = Split.__new__(Split)
     earlier.__setstate__(state)
     assert earlier == replace(split, as_written=True)
+
+
+IDS: dict[str, Any] = {
+    "20 digits": [f"8949{number:016}" for number in range(10**9, 10**9 + 500)],
+    "beyond 2^63": pa.array([2**63 + number for number in range(500)], pa.uint64()),
+    "decimals": [f"0.123456789{number:03}" for number in range(500)],
+    "reals": np.arange(500) * 1e-9 + 0.1,
+    "with an e": [f"{number}e{300 + number}" for number in range(1, 501)],
+    "marks": ["NA", "-", "n/a", "", "null", "?"],
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_different_persons_stay_different(ids: Any) -> None:
+    scores = Split.new(by="id").scores(frames.read(pa.table({"id": pa.array(ids)})))
+    assert len(np.unique(scores)) == len(scores)
+
+
+def test_nobody_is_dropped_because_ids_are_long() -> None:
+    table = pa.table({"id": IDS["20 digits"], "x": list(range(500))})
+    release = dipriv.privatize(table, 1.0, unit="id", rows_per_unit=2)
+    assert release.row_counts.dropped == 0

@@ -95,7 +95,7 @@ class SparkFiles:
                 )
 
     def _read(self, session: Any) -> Any:
-        paths = [_uri(path) for path in ([self.folder] if self.folder else self.paths)]
+        paths = [uri_of(path) for path in ([self.folder] if self.folder else self.paths)]
         if self.format == "parquet":
             return session.read.parquet(*paths)
         reader = session.read.option("header", True).option("sep", "\t" if self.format == "tsv" else ",")
@@ -124,6 +124,6 @@ def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
 
 
-def _uri(path: Path) -> str:
+def uri_of(path: Path) -> str:
     """A path on this machine as Spark takes it: characters that stand for others are escaped."""
     return "file://" + re.sub(r"([*?\[\]{}\\])", r"\\\1", str(path.absolute()))
