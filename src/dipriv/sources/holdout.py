@@ -218,7 +218,7 @@ class Split:
         return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
 
     def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
-        """A score for each key, the same for all forms of one number or moment, such as 7.0 and "007", and no others."""
+        """A score for each key, the same for all forms of one number or moment, as 7.0 and "007", and no others."""
         if pa.types.is_dictionary(array.type):
             scores = self._of_values(array.dictionary)
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
