@@ -80,7 +80,7 @@ class Privatize:
 
     @property
     def first_measured(self) -> set[str]:
-        """The columns that a private reference is told to measure first."""
+        """The columns that a private reference measures first."""
         spec = self._asked(None).spec
         target = getattr(spec, "target", None)
         named = {name for pair in getattr(spec, "pairs", ()) for name in pair}
