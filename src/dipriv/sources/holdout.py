@@ -139,7 +139,7 @@ class Split:
                     f"an earlier version of dipriv made the hold-out, by column {self.by!r} as it is written; now "
                     "'007', 7 and '7.0' are one person, and some rows would change sides.",
                     "Make no further release with this hold-out. Data sets that are new are not affected, nor are keys "
-                    "that are whole numbers or words without spaces and quotes around them.",
+                    "that are plain whole numbers, or words that are no dates or truth values.",
                 )
         return held
 
@@ -218,7 +218,7 @@ class Split:
         return Bits(self.key, secure=False)  # secret, but the same whenever the split is used
 
     def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
-        """A score for each key, the same for all forms of one number or moment, as 7.0 and "007", and no others."""
+        """A score for each key, the same for the plain forms of one number or moment, such as 7.0 and "007"."""
         if pa.types.is_dictionary(array.type):
             scores = self._of_values(array.dictionary)
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
@@ -266,7 +266,9 @@ def _plain(key: Any) -> int | str:
     [7, 7, 7, '12.5', '12.5', '1e3', 'A7']
     """
     if isinstance(key, float) and math.isfinite(key):
-        key = format(Decimal(repr(key)), "f")
+        key = int(key) if key.is_integer() else Decimal(repr(key))
+    if isinstance(key, Decimal):
+        key = format(key, "f")
     text = str(key).strip(_BLANK)
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1].strip(_BLANK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,21 @@ def test_nobody_is_dropped_because_ids_are_long() -> None:
     table = pa.table({"id": IDS["20 digits"], "x": list(range(500))})
     release = dipriv.privatize(table, 1.0, unit="id", rows_per_unit=2)
     assert release.row_counts.dropped == 0
+
+
+@pytest.mark.parametrize("number", [0, 1000, 2**53, 2**60, -(2**60), 10**17, 2**62 + 2**20])
+def test_a_whole_number_is_one_person_in_every_type(number: int) -> None:
+    split = Split(0.25, bytes(32), "id")
+    forms = [
+        pa.array([number], pa.int64()),
+        pa.array([float(number)]),
+        pa.array([str(number)]),
+        pa.array([f"{number}.000"]),
+        pa.array([Decimal(number)], pa.decimal128(38, 0)),
+        pa.array([Decimal(number)], pa.decimal128(38, 10)),
+    ]
+    assert len({int(split.scores(frames.read(pa.table({"id": form})))[0]) for form in forms}) == 1
+    assert (
+        split.scores(frames.read(pa.table({"id": [number + 1]})))[0]
+        != split.scores(frames.read(pa.table({"id": [number]})))[0]
+    )
