@@ -246,18 +246,19 @@ def settle_columns_of_text(
     nulls = [name for name in privatized if pt.is_null(type_of[name])]
     check_given(rules, {name: shown_type(of) for name, of in type_of.items() if name not in (*texts, *nulls)})
     judged = [name for name in texts if rules.judges(name)]
-
-    def count(array: pa.Array) -> Counts:
-        texts, times = distinct(coded(array))
-        return count_classes(classify(texts, rules.all_marks), times)
-
-    counts = _sums(rows, judged, count, NO_CELLS, progress, {})
+    counts = _sums(rows, judged, lambda array: text_classes(array, rules.all_marks), NO_CELLS, progress, {})
     found = {name: settle_text(name, of, rules.given.get(name)) for name, of in counts.items()}
     found |= {name: settle(name, NO_CELLS, rules.given[name]) for name in nulls if name in rules.given}
     questions = tuple(of for of in found.values() if isinstance(of, Question))
     types = {name: of for name, of in found.items() if isinstance(of, pa.DataType)}
     types |= {name: wide_type(of) for name in keep if _is_narrow(of := rows.schema.field(name).type)}
     return TypedBatches(rows, types, rules.marks, questions)
+
+
+def text_classes(array: pa.Array, marks: Sequence[str]) -> Counts:
+    """How many cells of a column of text are of each class."""
+    texts, times = distinct(coded(array))
+    return count_classes(classify(texts, marks), times)
 
 
 def _is_narrow(arrow_type: pa.DataType) -> bool:

@@ -24,6 +24,7 @@ from dipriv._random.bits import source
 from dipriv.errors import BudgetError, DiprivError
 from dipriv.ledger import Ledger
 from dipriv.release.fitting import FitPlan
+from dipriv.sources.spark import workspace
 from tests import spark_support
 
 pytest.importorskip("pyspark", reason="pyspark is not installed; make test installs it, or pip install dipriv[spark]")
@@ -32,6 +33,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 MARK = "zq7-marker-xv"
 N = 600
 TABLE = pa.table({"label": [f"{MARK} {i % 40}" for i in range(N)], "x": [float(i) for i in range(N)]})
+
+
+@pytest.fixture(autouse=True)
+def on_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where Spark's memory has no room for packed blocks."""
+    monkeypatch.setattr(workspace, "LEVEL", "DISK_ONLY")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +81,10 @@ def test_a_command_is_terminated(tmp_path: Path) -> None:
     local.mkdir()
     Ledger.create(ledger).close()
     arguments = ["privatize", "in.parquet", "-o", out, "-e", "1", "--ledger", ledger, "--dataset", "people"]
-    command = [sys.executable, "-m", "dipriv", *map(str, arguments), "--engine", "spark"]
+    program = (
+        "from dipriv.sources.spark import workspace as w; w.LEVEL = 'DISK_ONLY'; from dipriv import cli; cli.main()"
+    )
+    command = [sys.executable, "-c", program, *map(str, arguments), "--engine", "spark"]
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"SPARK_LOCAL_DIRS": str(local)}) as process:
         end = time.monotonic() + 120
         while not any(MARK.encode() in _content(path) for path in local.rglob("rdd_*")):
@@ -117,6 +127,28 @@ def test_success(rows: Any, found_in: Search, tmp_path: Path) -> None:
     assert found_in(key)  # control: rows that are computed later need it
     assert not [name for name in found_in(MARK.encode()) if name.startswith(("rdd", "shuffle")) and name not in before]
     assert lazy.data.count() == N
+
+
+def test_memory(rows: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that Spark has in memory are gone as well."""
+    during: list[int] = []
+
+    def stored() -> int:
+        return len(session.sparkContext._jsc.sc().getRDDStorageInfo())
+
+    def breaks(*_: Any) -> None:
+        during.append(stored())
+        raise RuntimeError
+
+    monkeypatch.setattr(workspace, "LEVEL", "MEMORY_AND_DISK_DESER")
+    before = stored()
+    dipriv.privatize(rows, 1.0)
+    assert stored() == before
+    monkeypatch.setattr(FitPlan, "fit", breaks)
+    with pytest.raises(RuntimeError):
+        dipriv.privatize(rows, 1.0)
+    assert during == [before + 1]  # control
+    assert stored() == before
 
 
 def test_the_budget_is_refused(rows: Any, found_in: Search, tmp_path: Path) -> None:

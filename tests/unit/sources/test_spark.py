@@ -47,6 +47,7 @@ from dipriv.sources.spark import frame as spark_frame
 from dipriv.sources.spark import session as spark_session
 from dipriv.sources.spark import tasks as spark_tasks
 from dipriv.sources.spark.files import SparkFiles
+from dipriv.sources.spark.frame import SparkSource
 from tests import spark_support
 from tests.support import dkw, ks
 from tests.unit.refusal import NUMBER, SECRET, refused
@@ -441,6 +442,7 @@ def test_missing_cells_remove_no_row(session: Any, tmp_path: Path) -> None:
     file = tmp_path / "t.tsv"
     file.write_text("a\tb\n" + "x\ty\n" * 30 + "\t\n" * 5 + "z\tw\n")
     source = SparkFiles.find(str(file)).open()
+    assert isinstance(source, SparkSource)
     assert source.frame.count() == 36
     for name in ("one.csv", "one.tsv"):
         (tmp_path / name).write_text("a\nx\n\ny\n")

@@ -15,18 +15,19 @@ import pytest
 
 import dipriv
 from dipriv._sinks import FolderSink
-from dipriv.errors import BudgetError, InputError, SourceChangedError
+from dipriv.errors import BudgetError, InputError, SchemaError, SourceChangedError
 from dipriv.ledger import Ledger
 from dipriv.release.options import ReleaseOptions
 from dipriv.release.plan import prepare
 from dipriv.release.privatize import release_file
 from dipriv.sources._blocks import cut
-from dipriv.sources.spark import parquet
+from dipriv.sources.spark import parquet, workspace
 from dipriv.sources.spark.files import SparkFiles
 from dipriv.sources.spark.frame import SparkRows
 from dipriv.sources.spark.parquet import RangedRows
 from dipriv.sources.spark.ranges import RangeReader, ranges_of
 from dipriv.sources.spark.tasks import BLOCK_ROWS
+from dipriv.sources.stream import open_path
 from tests import spark_support
 
 RNG = np.random.default_rng(20)
@@ -186,6 +187,43 @@ def test_columns_in_names_of_folders_are_those_of_spark(session: Any, tmp_path: 
             assert plan.run().data.columns == ["age", "city", *extra]
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_the_first_pass_counts_few_labels_and_leaves_many_to_a_later_one(
+    session: Any, tmp_path: Path, small_parts: None
+) -> None:
+    villages = pa.array([f"village number {number}" for number in RNG.zipf(1.3, N) % 20_000])
+    write_files(tmp_path / "in", TABLE.select(["age", "city"]).append_column("village", villages), [N], 30_000)
+    here: Any = dipriv.privatize(str(tmp_path / "in"), 1.0, seed=7)
+    with closing(prepare(SparkFiles.find(str(tmp_path / "in")).open(), ReleaseOptions(1.0, seed=7))) as plan:
+        assert isinstance(plan._rows, RangedRows)
+        counts = plan._rows.label_counts
+        assert [*counts] == ["city"]
+        assert sum(counts["city"].counts.tolist()) == N - TABLE["city"].null_count
+        released: Any = plan.run("out").data
+        released.write(tmp_path / "out")
+    written = pq.read_table(tmp_path / "out")
+    assert written.equals(here.data.to_table())
+    assert written["village"].value_counts()[0]["counts"].as_py() > 1000  # control: labels were found
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_text_that_looks_like_numbers_is_asked_about(session: Any, tmp_path: Path, small_parts: None) -> None:
+    texts = pa.array([str(number % 1000) for number in range(N - 1)] + ["none of them"])
+    write_files(tmp_path / "in", TABLE.select(["age"]).append_column("code", texts), [N], 30_000)
+    faults = []
+    for source in (SparkFiles.find(str(tmp_path / "in")).open(), open_path(str(tmp_path / "in"))):
+        with pytest.raises(SchemaError, match="column 'code': it is text") as refused:
+            prepare(source, ReleaseOptions(1.0))
+        faults.append(str(refused.value))
+    assert faults[0] == faults[1]
+    assert not session.sparkContext._jsc.getPersistentRDDs()
+    asked = ReleaseOptions(1.0, types={"code": "text"})
+    with closing(prepare(SparkFiles.find(str(tmp_path / "in")).open(), asked)) as plan:
+        assert plan.output_schema.field("code").type == pa.string()
+
+
 OTHERWISE: dict[str, tuple[Callable[[pa.Table], pa.Table], dict[str, Any]]] = {
     "a hold-out": (lambda table: table, {"reference": "holdout"}),
     "times in milliseconds": (
@@ -218,6 +256,7 @@ def test_other_releases_go_through_the_reader_of_spark(
 @pytest.mark.xdist_group("spark")
 def test_nothing_stays_on_disks(session: Any, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(session.sparkContext.getConf().get("spark.local.dir"))
+    monkeypatch.setattr(workspace, "LEVEL", "DISK_ONLY")
 
     def blocks() -> list[str]:
         return [

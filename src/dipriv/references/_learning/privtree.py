@@ -22,6 +22,8 @@ from dipriv.references._learning.measurements import Accountant, clamp_scale
 
 LN2_ABOVE = Fraction(693_147_181, 10**9)
 MAX_CELLS = 1 << 14
+MIN_LEVELS = 3
+"""A pass counts so many levels below the nodes that wait, even where that is more than `MAX_CELLS`."""
 MIN_SCALE = 2
 """λ is at least two counts, which the proof needs; a larger ε is not spent."""
 DIGITS = 20
@@ -67,7 +69,8 @@ class PrivTree:
         self._levels: list[tuple[Codes, Codes]] = [(self._low, self._high)]
         self._splits: list[Codes] = []
         low, high = self._low, self._high
-        while len(low) * 2 <= MAX_CELLS or len(self._splits) == 0:
+        limit = max(MAX_CELLS, len(low) << MIN_LEVELS)
+        while len(low) * 2 <= limit:
             wide = high > low
             if not np.any(wide):
                 break

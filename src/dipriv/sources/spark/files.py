@@ -64,15 +64,25 @@ class SparkFiles:
         files._check()
         return files
 
-    def open(self) -> SparkSource:
+    def open(self) -> SparkSource | ParquetSource:
         """The files as a source of rows; all columns of CSV files are text.
 
         A cell of a CSV file may have several lines, so that Spark reads each file in one task.
         """
-        frame = self._read(open_session())
-        if self.format != "parquet":
-            return SparkSource.open(frame, name=self.name, all_text=True)
-        return ParquetSource.open(frame, name=self.name, paths=self.paths)
+        session = open_session()
+
+        def through_spark() -> SparkSource:
+            return SparkSource.open(self._read(session), name=self.name, all_text=self.format != "parquet")
+
+        if self.format != "parquet" or self._has_columns_in_names():
+            return through_spark()
+        return ParquetSource(session, self.name, self.paths, through_spark)
+
+    def _has_columns_in_names(self) -> bool:
+        """Whether names of folders, such as year=2025, give Spark further columns."""
+        return self.folder is not None and any(
+            "=" in part for path in self.paths for part in path.relative_to(self.folder).parts[:-1]
+        )
 
     def _check(self) -> None:
         """All files have the columns and types of the first: Spark would fill in nulls, or mistake columns."""

@@ -30,7 +30,7 @@ from functools import partial, reduce
 from itertools import accumulate, groupby
 from math import isqrt
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -44,10 +44,9 @@ from dipriv._tables.frames import Column, Table
 from dipriv._tables.presentation import Presentation
 from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
-from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
-from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, Rows, RowSelection, Scan, View
+from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, View
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -59,6 +58,7 @@ from dipriv.sources.spark.tasks import (
     Part,
     Releasing,
     RowsAndValues,
+    Summary,
     Work,
     add_up,
     add_values,
@@ -71,7 +71,6 @@ from dipriv.sources.spark.types import text_columns, with_types
 from dipriv.sources.spark.workers import REMEDY, check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
-AnyRows = TypeVar("AnyRows", bound=Rows[Any])
 MAX_HELD_ROWS = 5_000_000
 """More hold-out rows than that are not brought to the driver."""
 MAX_BUCKETS = 64
@@ -108,14 +107,7 @@ class SparkSource:
             )
         if frame.isStreaming:
             raise InputError("the DataFrame is a stream without an end.", "Release its files one after the other.")
-        lower = [name.lower() for name in frame.columns]
-        if twice := [name for name in lower if lower.count(name) > 1]:
-            raise InputError(
-                f"column name {twice[0]!r} occurs {lower.count(twice[0])} times, but for upper and lower case.",
-                "Rename one of them.",
-            )
-        if not lower:
-            raise InputError("the table has no columns.", "Pass a table with at least one column.")
+        check_distinguishable(frame.columns)
         return cls(frame, **facts)
 
     @property
@@ -127,42 +119,38 @@ class SparkSource:
         return any(rules.is_settled_by_cells(name, is_text=not self.all_text) for name in texts)
 
     def scan(self, request: Scan) -> SparkRows:
-        """Number, count and digest the rows; for a private reference they stay on the workers' disks as packed blocks.
+        """Number, count and digest the rows; for a private reference they stay with the workers as packed blocks.
 
-        The columns that Arrow has no type for are refused if they are used.
-        """
-        return self.scanned(request, self.empty(request), collected, SparkRows.read)
-
-    def empty(self, request: Scan) -> Table:
-        """A table without rows, of the DataFrame's names and types.
-
-        Refuses columns in use that Arrow has no type for, and before that workers that cannot run dipriv.
+        The columns that Arrow has no type for are refused if they are used, and before that workers that cannot run
+        dipriv.
         """
         check_workers(self.frame.sparkSession.sparkContext)
-        return _empty(self.frame, {*request.used})
-
-    def scanned(
-        self,
-        request: Scan,
-        empty: Table,
-        collected: Callable[..., pa.Table],
-        read: Callable[[Any, Any, Table, Scan], AnyRows],
-    ) -> AnyRows | SparkRows:
-        """The first pass: `collected` brings what workers make to the driver, `read` reads rows of settled types."""
+        empty = _empty(self.frame, {*request.used})
         used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
         raw = self.frame.select(
             *(quoted(column.name) for column in empty.native.schema if not pa.types.is_null(column.type))
         )
         typed = with_types(used, request, all_text=self.all_text, collected=collected, mapped=mapped)
-        rows: AnyRows | SparkRows
         if typed is used:
-            rows = read(used, raw, empty, request)
+            rows = SparkRows.read(used, raw, empty, request)
         else:  # a ledger recognizes the cells as they were before they were read as other types
             seen = None if request.fingerprint is None else _raw_fingerprint(raw, request.fingerprint.key)
             found = SparkRows.read(typed, typed, _empty(typed, {*request.used}), replace(request, fingerprint=None))
             rows = replace(found, fingerprint=seen)
         request.progress("reading", rows.n_rows, rows.n_rows)
         return rows
+
+
+def check_distinguishable(names: Sequence[str]) -> None:
+    """Refuse columns that Spark, which ignores upper and lower case, cannot tell apart."""
+    lower = [name.lower() for name in names]
+    if twice := [name for name in lower if lower.count(name) > 1]:
+        raise InputError(
+            f"column name {twice[0]!r} occurs {lower.count(twice[0])} times, but for upper and lower case.",
+            "Rename one of them.",
+        )
+    if not lower:
+        raise InputError("the table has no columns.", "Pass a table with at least one column.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +173,13 @@ class SparkRows:
     layout: Layout
     packs: Any = field(repr=False)
     fingerprint: TableFingerprint | None
+    label_counts: Mapping[str, ValueCounts] = field(repr=False)
+    """Of all rows, for columns that have few labels and were counted in the first pass."""
     _workspace: Workspace = field(repr=False)
 
     @classmethod
     def read(cls, frame: Any, every: Any, empty: Table, request: Scan) -> SparkRows:
-        """The first pass. Packed, the rows stay on the workers' disks as blocks of bytes, for learning.
+        """The first pass. Packed, the rows stay with the workers as blocks of bytes, for learning.
 
         `every` has all columns that Arrow has a type for: a ledger recognizes the data set by them, released or not.
         """
@@ -202,7 +192,7 @@ class SparkRows:
         if request.fingerprint is not None:
             fingerprint_key = request.fingerprint.key
             some = every.select("*", functions.monotonically_increasing_id().alias(marker))
-        reading = FirstPass(marker, request.verified, key, fingerprint_key, packed)
+        reading = FirstPass(marker, request.verified, key, fingerprint_key, packed, request.labels_of)
         workspace = Workspace(frame.sparkSession.sparkContext)
         try:
             packs = mapped(some, reading, FirstPass.schema, workspace).rdd.map(tuple)
@@ -211,15 +201,13 @@ class SparkRows:
             with jobs(workspace.context), worker_errors():
                 found = sorted(packs.map(without_data).collect())
             layout = Layout(marker, request.verified, key, parts_of(found))
-            fingerprint = (
-                None if fingerprint_key is None else fingerprint_of_parts(found, fingerprint_key, every.columns)
-            )
+            summary = summary_of(found, fingerprint_key, every.columns)
         except BaseException:
             workspace.close()
             raise
         if not packed:
             workspace.close()
-        return cls(marked, empty, layout, packs, fingerprint, workspace)
+        return cls(marked, empty, layout, packs, fingerprint_of(summary), summary.labels, workspace)
 
     @property
     def n_rows(self) -> int:
@@ -244,8 +232,9 @@ class SparkRows:
         )
 
     def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:
-        count = selection.n_released if selection.split is None else selection.n_reference
-        return PackedRows(self, count, selection.split, view)
+        if selection.split is None:
+            return PackedRows(self, selection.n_released, None, view, self.label_counts)
+        return PackedRows(self, selection.n_reference, selection.split, view)
 
     def gather(self, selection: RowSelection) -> Table:
         """The rows that are held out, brought to the driver: they are the reference."""
@@ -278,11 +267,11 @@ class SparkRows:
         return mapped(self.frame, work, schema, self._workspace)
 
     def end_learning(self) -> None:
-        """Remove packed blocks from all disks."""
+        """Remove packed blocks from all workers."""
         self._workspace.close()
 
     def close(self) -> None:
-        """Remove packed blocks, and what a released DataFrame needs, from all disks."""
+        """Remove packed blocks, and what a released DataFrame needs, from all workers."""
         self._workspace.close()
 
     def _held_rows(self, split: Split) -> dict[int, int]:
@@ -296,7 +285,7 @@ class SparkRows:
 
 
 class HasPacks(Protocol):
-    """Rows that are packed on the workers' disks."""
+    """Rows that are packed, on the workers."""
 
     @property
     def packs(self) -> Any: ...
@@ -316,6 +305,7 @@ class PackedRows:
     n_rows: int
     split: Split | None = None
     view: View | None = None
+    known_counts: Mapping[str, ValueCounts] = field(repr=False, default_factory=dict)
 
     def count(self, counter: Counter) -> list[Counts]:
         """The sums over all rows: of each task, then added up, by the workers in some parts where there are many."""
@@ -335,7 +325,15 @@ class PackedRows:
         return list(found)
 
     def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
-        """Added up by the workers, each a part of the values: the driver receives the frequent ones alone."""
+        """Those that the first pass did not count are added up by the workers, each a part of the values.
+
+        The driver receives the frequent ones alone.
+        """
+        rest = [name for name in names if name not in self.known_counts]
+        found = {**self.known_counts, **(self._value_counts(rest, at_least) if rest else {})}
+        return frequent({name: found[name] for name in names}, at_least)
+
+    def _value_counts(self, names: Sequence[str], at_least: int) -> dict[str, ValueCounts]:
         packs = self.rows.packs
         cores = task_cores(packs.context)
         buckets = min(packs.getNumPartitions(), MAX_BUCKETS)
@@ -347,9 +345,10 @@ class PackedRows:
 
             added = _added(packs.mapPartitions(values), buckets, add_values, workspace)
             found = added.map(lambda part: (part[0], frequent(part[1], at_least))).collect()
-        rows, counts = reduce(add_values, found)
+        every: RowsAndValues = reduce(add_values, found)
+        rows, counts = every
         self._check(rows)
-        return frequent(counts, at_least)
+        return counts
 
     def _check(self, rows: int) -> None:
         if rows != self.n_rows:
@@ -375,14 +374,14 @@ def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Wo
 
 def without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:
     """What the driver has to know of a block."""
-    mark, place, rows, digest, fingerprint, _ = pack
-    return mark, place, rows, bytes(digest), bytes(fingerprint)
+    mark, place, rows, digest, summary, _ = pack
+    return mark, place, rows, bytes(digest), bytes(summary)
 
 
 def parts_of(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
     """Where each task's rows stand in the table, from what is known of its blocks, in their order."""
     if not found:
-        raise InputError("the table has no rows.", "Pass a table with at least one row.")
+        raise _no_rows()
     if len({block[:2] for block in found}) < len(found):
         raise SourceChangedError("two tasks read the same rows.", REPEATABLE)
     parts, first = dict[int, Part](), 0
@@ -393,6 +392,10 @@ def parts_of(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]
     return parts
 
 
+def _no_rows() -> InputError:
+    return InputError("the table has no rows.", "Pass a table with at least one row.")
+
+
 def _raw_fingerprint(frame: Any, key: bytes) -> TableFingerprint:
     """The fingerprint of all columns, in a pass of its own."""
     from pyspark.sql import functions
@@ -400,8 +403,10 @@ def _raw_fingerprint(frame: Any, key: bytes) -> TableFingerprint:
     marker = new_name(frame.columns)
     marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
     found = collected(marked, FirstPass(marker, (), os.urandom(32), key, packed=False), FirstPass.schema)
-    blocks = zip(*(found[name].to_pylist() for name in ("mark", "place", "rows", "digest", "fingerprint")), strict=True)
-    return fingerprint_of_parts(list(blocks), key, frame.columns)
+    blocks = zip(*(found[name].to_pylist() for name in ("mark", "place", "rows", "digest", "summary")), strict=True)
+    fingerprint = fingerprint_of(summary_of(list(blocks), key, frame.columns))
+    assert fingerprint is not None  # noqa: S101
+    return fingerprint
 
 
 def new_name(taken: Sequence[str]) -> str:
@@ -409,15 +414,17 @@ def new_name(taken: Sequence[str]) -> str:
     return next(name for name in _names() if name not in {other.lower() for other in taken})
 
 
-def fingerprint_of_parts(
-    found: list[tuple[int, int, int, bytes, bytes]], key: bytes, names: Sequence[str]
-) -> TableFingerprint:
-    """The fingerprints of all tasks, added up in the order of their rows, which is Spark's and not the table's."""
-    total = Fingerprint(key, names)
-    for _, _, _, _, part in found:
-        if part:
-            total.append(Fingerprint.from_bytes(key, names, part))
-    return total.result(is_ordered=False)
+def summary_of(found: list[tuple[int, int, int, bytes, bytes]], key: bytes | None, names: Sequence[str]) -> Summary:
+    """What the first pass found in all rows, from what is known of their blocks, in their order."""
+    parts = [Summary.from_bytes(summary, key, names) for *_, summary in found if summary]
+    if not parts:
+        raise _no_rows()
+    return reduce(Summary.then, parts)
+
+
+def fingerprint_of(summary: Summary) -> TableFingerprint | None:
+    """The fingerprint of all rows, whose order is Spark's and not the table's."""
+    return None if summary.fingerprint is None else summary.fingerprint.result(is_ordered=False)
 
 
 def _empty(frame: Any, used: set[str]) -> Table:

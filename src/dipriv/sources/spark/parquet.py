@@ -2,25 +2,29 @@
 
 All passes but the first read the blocks that the first packed, the release included, and each range becomes a file of
 the release. So a release has the rows of the first pass, in the order of the files, and its files have numbers of rows
-that no private row changes. Releases with a hold-out and those of tables whose types Spark and Arrow read differently
-go through Spark's own reader (`SparkRows`).
+that no private row changes. Releases with a hold-out, and those of tables whose types Spark and Arrow read differently
+or whose text is read as other types, go through Spark's own reader (`SparkRows`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from dipriv._base.table_fingerprint import TableFingerprint
 from dipriv._random.bits import Bits
+from dipriv._tables.arrow import is_text, shown_type
+from dipriv._tables.column_types import Question, TypeRules, ask, check_given, settle_text
 from dipriv._tables.frames import Column, Table
 from dipriv._tables.presentation import Presentation
+from dipriv._tables.value_counts import ValueCounts
 from dipriv._version import __version__
 from dipriv.errors import InternalError
 from dipriv.sources.contribution_bound import ContributionBound
@@ -29,49 +33,86 @@ from dipriv.sources.protocol import CountableRows, ReleaseJob, RowSelection, Sca
 from dipriv.sources.spark import ReleasedParts
 from dipriv.sources.spark.even_parts import PART_ROWS
 from dipriv.sources.spark.frame import (
+    LIMITS,
     PackedRows,
     SparkRows,
     SparkSource,
-    collected,
-    fingerprint_of_parts,
+    check_distinguishable,
+    fingerprint_of,
     new_name,
     parts_of,
+    summary_of,
     task_cores,
     without_data,
     worker_errors,
 )
 from dipriv.sources.spark.ranges import PartWriter, RangeReader, RowRange, ranges_of
 from dipriv.sources.spark.tasks import FirstPass, Layout, Pack, Packed, Work, as_worker
+from dipriv.sources.spark.workers import check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
+SAME_TYPES = (
+    *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+    *(pa.string(), pa.date32(), pa.timestamp("us")),
+)
+"""Types that Spark's reader and Arrow's have in common, besides decimals and times of the session's zone."""
 TASKS_PER_CORE, MAX_TASK_RANGES = 3, 8
 """A task has several ranges, one after the other, where there are many of them: each task costs time by itself."""
 
 
 @dataclass(frozen=True, eq=False)
-class ParquetSource(SparkSource):
-    """Also where the files are; `frame` is the DataFrame of the same files."""
+class ParquetSource:
+    """A `RowSource` of Parquet files with the same columns; releases `ReleasedParts`, or what Spark's reader does."""
 
-    paths: tuple[Path, ...] = ()
+    session: Any = field(repr=False)
+    name: str
+    paths: tuple[Path, ...]
+    through_spark: Callable[[], SparkSource] = field(repr=False)
+    """Opens a DataFrame of the same files."""
+    suggested_dataset: str | None = None
+    writes_folder: bool = True
+    releases_later: bool = False
+    limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
+    schema: pa.Schema = field(init=False, repr=False)
 
-    def scan(self, request: Scan) -> SparkRows | RangedRows:  # type: ignore[override]
-        empty = self.empty(request)
-        files = self._readable(request, empty.native.schema)
-        if files is None:
-            return self.scanned(request, empty, collected, SparkRows.read)
-        return self.scanned(request, empty, files.collected, files.read)
-
-    def _readable(self, request: Scan, types: pa.Schema) -> ParquetRanges | None:
-        """The files, where all rows are released and Arrow has the types of the columns that Spark has."""
-        if not request.learns_from_all or not self.paths:
-            return None
+    def __post_init__(self) -> None:
         schema = pq.read_schema(self.paths[0])
-        if schema.names != self.frame.columns:  # names of folders give Spark further columns
-            return None
-        if any(schema.field(name).type != types.field(name).type for name in request.used):
-            return None
-        ranges = ranges_of(self.paths, PART_ROWS)
-        return None if ranges is None else ParquetRanges(self.frame.sparkSession, tuple(schema.names), ranges)
+        check_distinguishable(schema.names)
+        object.__setattr__(self, "schema", schema)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(self.schema.names)
+
+    def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
+        return any(rules.is_settled_by_cells(name, is_text=True) for name in self._texts(names))
+
+    def scan(self, request: Scan) -> SparkRows | RangedRows:
+        """Workers read the files, where all rows are released and text stays text."""
+        is_read_anew = any(name in request.types.given for name in self._texts(request.privatized))
+        ranges = None
+        if request.learns_from_all and not is_read_anew and all(map(self._is_of_spark, request.used)):
+            ranges = ranges_of(self.paths, PART_ROWS)
+        if ranges is None:
+            return self.through_spark().scan(request)
+        check_workers(self.session.sparkContext)
+        others = [name for name in request.privatized if name not in self._texts(request.privatized)]
+        check_given(request.types, {name: shown_type(self.schema.field(name).type) for name in others})
+        rows = RangedRows.read(ParquetRanges(self.session, self.schema, ranges), request)
+        request.progress("reading", rows.n_rows, rows.n_rows)
+        return rows
+
+    def _texts(self, names: Sequence[str]) -> list[str]:
+        """The columns among these that Spark reads as text."""
+        types = {name: self.schema.field(name).type for name in names}
+        return [name for name, of in types.items() if is_text(of.value_type if pt.is_dictionary(of) else of)]
+
+    def _is_of_spark(self, name: str) -> bool:
+        """Whether Spark's reader has this column in the same type."""
+        of = self.schema.field(name).type
+        if pt.is_timestamp(of) and of.tz is not None:
+            return bool(of == pa.timestamp("us", self.session.conf.get("spark.sql.session.timeZone")))
+        return of in SAME_TYPES or bool(pt.is_decimal128(of))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +120,8 @@ class ParquetRanges:
     """Ranges of rows that the workers read."""
 
     session: Any = field(repr=False)
-    names: tuple[str, ...]
+    schema: pa.Schema
     ranges: Sequence[RowRange] = field(repr=False)
-
-    def read(self, frame: Any, every: Any, empty: Table, request: Scan) -> RangedRows:
-        """The first pass, over the files instead of DataFrames of their columns."""
-        return RangedRows.read(self, empty, request)
-
-    def collected(self, frame: Any, work: Work, schema: Any) -> pa.Table:
-        """What the workers make of the columns of this DataFrame, brought to the driver."""
-        context = self.session.sparkContext
-        with Workspace(context) as workspace, jobs(context), worker_errors():
-            made = self.mapped(work, frame.columns, new_name(frame.columns), workspace).collect()
-        names = [part.partition(" ")[0] for part in schema.split(", ")]
-        return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in made])
 
     def mapped(self, work: Work, names: Sequence[str], marker: str, workspace: Workspace) -> Any:
         """An RDD of the rows, as tuples, that the workers make from the batches of these columns and of marks."""
@@ -113,36 +142,44 @@ class ParquetRanges:
 
 @dataclass(frozen=True, eq=False)
 class RangedRows:
-    """The rows after the first pass: packed blocks on the workers' disks, until `close`."""
+    """The rows after the first pass: packed blocks on the workers, until `close`."""
 
     files: ParquetRanges = field(repr=False)
     empty: Table = field(repr=False)
     layout: Layout
     packs: Any = field(repr=False)
     fingerprint: TableFingerprint | None
+    label_counts: Mapping[str, ValueCounts] = field(repr=False)
     _workspace: Workspace = field(repr=False)
 
     @classmethod
-    def read(cls, files: ParquetRanges, empty: Table, request: Scan) -> RangedRows:
-        """The first pass; a ledger recognizes the data set by all columns, released or not."""
-        used = tuple(name for name in files.names if name in {*request.used})
-        every = used if request.fingerprint is None else files.names
-        key, marker = os.urandom(32), new_name(files.names)
+    def read(cls, files: ParquetRanges, request: Scan) -> RangedRows:
+        """The first pass; a ledger recognizes the data set by all columns, released or not.
+
+        Columns of text that look like numbers or dates are asked about.
+        """
+        names, rules = files.schema.names, request.types
+        schema = pa.schema([pa.field(of.name, of.type) for of in files.schema if of.name in {*request.used}])
+        used = tuple(schema.names)
+        every = used if request.fingerprint is None else tuple(names)
+        judged = tuple(name for name in request.privatized if is_text(schema.field(name).type) and rules.judges(name))
+        key, marker = os.urandom(32), new_name(names)
         seen_by = None if request.fingerprint is None else request.fingerprint.key
-        reading = FirstPass(marker, used, key, seen_by, packed=True)
+        reading = FirstPass(marker, used, key, seen_by, True, request.labels_of, judged, rules.all_marks)
         workspace = Workspace(files.session.sparkContext)
         try:
             packs = workspace.persist(files.mapped(reading, every, marker, workspace))
             with jobs(workspace.context), worker_errors():
                 found = sorted(packs.map(without_data).collect())
             layout = Layout(marker, used, key, parts_of(found))
-            fingerprint = None if seen_by is None else fingerprint_of_parts(found, seen_by, every)
+            summary = summary_of(found, seen_by, every)
+            settled = [settle_text(name, counts) for name, counts in summary.classes.items()]
+            ask([of for of in settled if isinstance(of, Question)])
         except BaseException:
             workspace.close()
             raise
-        own = [place for place, name in enumerate(empty.names) if name in used]
-        schema = pa.schema([empty.native.schema.field(place) for place in own])
-        return cls(files, Table(schema.empty_table(), "pyarrow", used, 0), layout, packs, fingerprint, workspace)
+        empty = Table(schema.empty_table(), "pyarrow", used, 0)
+        return cls(files, empty, layout, packs, fingerprint_of(summary), summary.labels, workspace)
 
     @property
     def n_rows(self) -> int:
@@ -163,7 +200,7 @@ class RangedRows:
         return RowSelection(self.n_rows, n_released=self.n_rows)
 
     def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:
-        return PackedRows(self, selection.n_released, None, view)
+        return PackedRows(self, selection.n_released, None, view, self.label_counts)
 
     def gather(self, selection: RowSelection) -> Table:
         raise InternalError("no rows are held out.", "This is a fault in dipriv: please report it.")
@@ -198,5 +235,5 @@ class RangedRows:
         """The packed blocks are released from, too."""
 
     def close(self) -> None:
-        """Remove packed blocks from all disks."""
+        """Remove packed blocks from all workers."""
         self._workspace.close()

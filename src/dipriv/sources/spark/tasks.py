@@ -7,11 +7,12 @@ digest of each block; later passes verify a block before they use its numbers. N
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,13 +33,16 @@ from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
 from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Counter, ReleasesTables, View, added
+from dipriv.sources.typed import text_classes
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
 Pack: TypeAlias = tuple[int, int, int, bytes, bytes, bytes]
-"""A block as `FirstPass` gives it: mark, place, rows, digest, fingerprint, data."""
+"""A block as `FirstPass` gives it: mark, place, rows, digest, summary, data."""
 RowsAndValues: TypeAlias = tuple[int, dict[str, ValueCounts]]
 BLOCK_ROWS = 1 << 16
+MAX_LABEL_BYTES = 1 << 16
+"""Of labels that the first pass counts in a task. Where a column has more, a later pass counts them all."""
 REPEATABLE = (
     "Write the table to files, or checkpoint it (DataFrame.checkpoint), and privatize that: its rows must come in the "
     "same partitions and the same order each time they are read."
@@ -86,10 +90,46 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
+class Summary:
+    """What the first pass finds in all rows of a task, or of several."""
+
+    fingerprint: Fingerprint | None = field(repr=False)
+    labels: Mapping[str, ValueCounts] = field(repr=False)
+    """How many cells have each label, of columns that have few."""
+    classes: Mapping[str, Counts] = field(repr=False)
+    """How many cells of columns of text are of each class."""
+
+    def then(self, later: Summary) -> Summary:
+        """Of all rows of this part and of those that come after it."""
+        if self.fingerprint is not None and later.fingerprint is not None:
+            self.fingerprint.append(later.fingerprint)
+        both = [name for name in self.labels if name in later.labels]
+        labels = add_counts(*({name: part.labels[name] for name in both} for part in (self, later)))
+        classes = {name: counts + later.classes[name] for name, counts in self.classes.items()}
+        return Summary(self.fingerprint, labels, classes)
+
+    def to_bytes(self) -> bytes:
+        """To be sent to the driver: no more than some labels, and the smaller part of the fingerprint's samples."""
+        labels, room = {}, MAX_LABEL_BYTES
+        for name, of in sorted(self.labels.items(), key=lambda one: len(one[1])):
+            room -= of.values.nbytes + of.counts.nbytes
+            if room >= 0:
+                labels[name] = of
+        seen = b"" if self.fingerprint is None else self.fingerprint.to_bytes()
+        return pickle.dumps((seen, labels, self.classes))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, key: bytes | None, names: Sequence[str]) -> Summary:
+        """What `to_bytes` was called on; the key and the columns are those of the fingerprint."""
+        seen, labels, classes = pickle.loads(data)  # noqa: S301 - of our own workers, whose results PySpark unpickles, too
+        return cls(None if key is None else Fingerprint.from_bytes(key, names, seen), labels, classes)
+
+
+@dataclass(frozen=True, eq=False)
 class FirstPass:
     """Counts the rows of each block and digests its verified columns, if any: one row a block.
 
-    The last row has the fingerprint of the task's rows.
+    The last row has the summary of the task's rows.
 
     Packed, it also gives the block as bytes, for the passes that learn a private reference: Spark hands over a block of
     bytes some ten times as fast as its cells.
@@ -101,10 +141,16 @@ class FirstPass:
     fingerprint_key: bytes | None = field(repr=False)
     """A key for fingerprints that the ledger knows again, and that is used for nothing else; None without a ledger."""
     packed: bool
-    schema = "mark long, place long, rows long, digest binary, fingerprint binary, data binary"
+    labels_of: tuple[str, ...] = ()
+    """Columns whose labels are counted, if there are few."""
+    judged: tuple[str, ...] = ()
+    """Columns of text whose cells are classified."""
+    marks: tuple[str, ...] = ()
+    """Texts that stand for missing cells."""
+    schema = "mark long, place long, rows long, digest binary, summary binary, data binary"
 
     def __call__(self, batches: Batches) -> Batches:
-        seen, row = None, None
+        seen, counted, row = None, None, None
         for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
             if row is not None:
                 yield self._packed(*row, b"")
@@ -114,15 +160,28 @@ class FirstPass:
                 seen = seen or Fingerprint(self.fingerprint_key, block.column_names)
                 for batch in block.to_batches():
                     seen.update(batch)
-            row = mark, place, block.num_rows, digest, _to_bytes(_stored(some)) if self.packed else b""
+            data = b""
+            if self.packed:
+                stored = _stored(some)
+                counted = self._counted(stored, counted)
+                data = _to_bytes(stored.native)
+            row = mark, place, block.num_rows, digest, data
         if row is not None:
-            yield self._packed(*row, b"" if seen is None else seen.to_bytes())
+            summary = counted or Summary(None, {}, {})
+            yield self._packed(*row, replace(summary, fingerprint=seen).to_bytes())
 
-    def _packed(
-        self, mark: int, place: int, rows: int, digest: bytes, data: bytes, fingerprint: bytes
-    ) -> pa.RecordBatch:
-        row = mark, place, rows, digest, fingerprint, data
-        names = ["mark", "place", "rows", "digest", "fingerprint", "data"]
+    def _counted(self, table: Table, before: Summary | None) -> Summary:
+        """The counts of a block and of those before it; columns that have many labels already are not counted."""
+        few = self.labels_of if before is None else before.labels
+        labels = count_values(table, [name for name in few if table.column(name).storage.family == "label"])
+        found = Summary(None, labels, {name: text_classes(table.coded(name), self.marks) for name in self.judged})
+        both = found if before is None else before.then(found)
+        few_labels = {name: of for name, of in both.labels.items() if of.values.nbytes <= MAX_LABEL_BYTES}
+        return replace(both, labels=few_labels)
+
+    def _packed(self, mark: int, place: int, rows: int, digest: bytes, data: bytes, summary: bytes) -> pa.RecordBatch:
+        row = mark, place, rows, digest, summary, data
+        names = ["mark", "place", "rows", "digest", "summary", "data"]
         return pa.record_batch([pa.array([value]) for value in row], names=names)
 
 
@@ -302,10 +361,10 @@ def _blocks(batches: Iterable[pa.RecordBatch], marker: str) -> Iterator[tuple[in
         yield first, block.drop_columns([marker])
 
 
-def _stored(block: pa.Table) -> pa.Table:
+def _stored(block: pa.Table) -> Table:
     """The same rows, where text that repeats few texts is stored as narrow codes, for all later passes."""
     table = _as_table(block)
-    return table.stored(name for name in table.names if is_text(table.arrow_type(name))).native
+    return table.stored(name for name in table.names if is_text(table.arrow_type(name)))
 
 
 def _as_table(block: pa.Table) -> Table:

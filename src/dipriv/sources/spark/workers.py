@@ -1,4 +1,4 @@
-"""Whether the Python of Spark's workers can run dipriv: one small task, before anything is read or spent."""
+"""Whether the Python of Spark's workers can run dipriv: small tasks, before anything is read or spent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ REMEDY = (
 )
 
 
+MAX_TASKS = 64
+"""Tasks that look at a worker's Python. They also start it, on all cores at the same time."""
+
+
 def check_workers(context: Any) -> None:
     """Refuse workers whose Python does not start, or lacks dipriv or what it needs, or has another version of it."""
+    tasks = max(1, min(context.defaultParallelism, MAX_TASKS))
 
     def look(_: int) -> tuple[str | None, str | None]:
         # Spark sends a nested function as code, so that this one runs where dipriv cannot be imported
@@ -28,15 +33,17 @@ def check_workers(context: Any) -> None:
 
     asked = context.pythonExec
     try:
-        found, missing = context.parallelize([0], 1).map(look).first()
+        workers = context.parallelize(range(tasks), tasks).map(look).collect()
     except Exception as error:
         raise InputError(f"the workers' Python ({asked}) cannot run a task: {_reason(error)}.", REMEDY) from None
-    if missing is not None:
-        raise InputError(f"the workers' Python ({asked}) cannot import {missing}.", REMEDY)
-    if found != __version__:
-        raise InputError(
-            f"a worker has dipriv {found}, the driver {__version__}.", f"Install the same version on both. {REMEDY}"
-        )
+    for installed, missing in workers:
+        if missing is not None:
+            raise InputError(f"the workers' Python ({asked}) cannot import {missing}.", REMEDY)
+        if installed != __version__:
+            raise InputError(
+                f"a worker has dipriv {installed}, the driver {__version__}.",
+                f"Install the same version on both. {REMEDY}",
+            )
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""What the jobs of a release put on the disks of driver and workers, and its removal.
+"""What the jobs of a release put into the memory and on the disks of driver and workers, and its removal.
 
 Spark itself removes broadcasts, persisted blocks and shuffle files when its session ends, or at some time after the
 driver no longer refers to them. They hold private rows, labels, counts and keys, so they are removed here as soon as
@@ -16,6 +16,8 @@ from typing import Any
 
 from dipriv.errors import StorageError
 
+LEVEL = "MEMORY_AND_DISK_DESER"
+"""Where persisted blocks are: in memory as far as Spark has room for them there, else on disks."""
 MAX_WAIT_SECONDS = 60.0
 """How long to wait for tasks that were cancelled; Spark itself ends their Python processes after two seconds."""
 _PAUSE_SECONDS = 0.05
@@ -35,11 +37,11 @@ class Workspace:
         return shared
 
     def persist(self, rdd: Any) -> Any:
-        """The RDD, whose blocks stay on the workers' disks once they are computed."""
+        """The RDD, whose blocks stay with the workers once they are computed."""
         from pyspark import StorageLevel
 
         self._removals.callback(self._remove, rdd.unpersist)
-        return rdd.persist(StorageLevel.DISK_ONLY)
+        return rdd.persist(getattr(StorageLevel, LEVEL))
 
     def shuffle(self, rdd: Any) -> Any:
         """An RDD that a shuffle makes, of an RDD that is persisted: earlier shuffles are not touched."""
