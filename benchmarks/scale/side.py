@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -64,7 +65,7 @@ def spark(folder: Path, cores: str) -> dict[str, Any]:
         release_file(files, FolderSink.at(out), ReleaseOptions(EPSILON, columns=COLUMNS), progress=note)
         return learned[0]
 
-    return _on_spark(folder, cores, "files", work)
+    return _on_spark(folder, cores, work)
 
 
 def frame(folder: Path, cores: str) -> dict[str, Any]:
@@ -77,11 +78,12 @@ def frame(folder: Path, cores: str) -> dict[str, Any]:
         release.data.write.parquet(f"file://{out}")
         return fitted
 
-    return _on_spark(folder, cores, "frame", work)
+    return _on_spark(folder, cores, work)
 
 
-def _on_spark(folder: Path, cores: str, name: str, work: Callable[[Any, Path], float]) -> dict[str, Any]:
-    log, out = folder / f"{name}{cores}", folder / "out"
+def _on_spark(folder: Path, cores: str, work: Callable[[Any, Path], float]) -> dict[str, Any]:
+    place = Path(tempfile.mkdtemp(dir=folder))
+    log, out = place / "log", place / "out"
     log.mkdir()
     before = time.perf_counter()
     session = _session(f"local[{cores}]", log)
@@ -89,14 +91,15 @@ def _on_spark(folder: Path, cores: str, name: str, work: Callable[[Any, Path], f
     fitted = work(session, out)
     done = time.perf_counter()
     session.stop()
-    shutil.rmtree(out)
     times = {
         "starting": start - before,
         "seconds": done - start,
         "learning": fitted - start,
         "releasing": done - fitted,
     }
-    return {**times, "MB moved": _moved(log)}
+    moved = _moved(log)
+    shutil.rmtree(place)
+    return {**times, "MB moved": moved}
 
 
 def handed_over(folder: Path, cores: str) -> dict[str, Any]:

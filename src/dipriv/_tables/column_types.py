@@ -450,10 +450,14 @@ def _whole(texts: pa.Array, cells: Cells, arrow_type: pa.DataType) -> pa.Array:
     whole, values = cells.classes == CellClass.WHOLE, cells.values
     rows = np.flatnonzero(cells.classes == CellClass.DECIMAL)
     if len(rows):
-        rounded = np.rint(_reals(texts.take(pa.array(rows))).to_numpy())
+        decimals = texts.take(pa.array(rows))
+        rounded = np.rint(_reals(decimals).to_numpy())
         fitting = np.abs(rounded) < 2.0**63
+        exact = classify(pc.replace_substring_regex(decimals, r"\.0*(\s*)$", r"\1"), ())  # 1.0 is as exact as 1
+        fits = exact.classes == CellClass.WHOLE
         whole, values = whole.copy(), values.copy()
-        whole[rows], values[rows] = fitting, np.where(fitting, rounded, 0.0).astype(np.int64)
+        whole[rows] = fits | fitting
+        values[rows] = np.where(fits, exact.values, np.where(fitting, rounded, 0.0).astype(np.int64))
     dtype = np.dtype(arrow_type.to_pandas_dtype())
     low, high = (int(np.clip(end, -(2**63), 2**63 - 1)) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     whole = whole & (values >= low) & (values <= high)

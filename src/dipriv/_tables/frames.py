@@ -512,7 +512,7 @@ class Table:
         column = self._native_column(name)
         some = column if self.selected is None else _filter(column, self.backend, self.selected)
         if self.backend == "pyarrow":
-            return pa.chunked_array(map(_with_own_buffers, some.chunks), column.type)
+            return _in_own_chunk(some)
         if self.backend == "polars":
             return _kept_polars(some)
         if self.backend == "pandas" and some.dtype == "category":
@@ -521,7 +521,7 @@ class Table:
             import pandas as pd
 
             parts = pa.chunked_array(pa.Array.from_pandas(some)).chunks
-            met = pa.chunked_array(map(_with_own_buffers, parts), some.dtype.pyarrow_dtype)
+            met = _in_own_chunk(pa.chunked_array(parts, some.dtype.pyarrow_dtype))
             return pd.Series(some.dtype.__from_arrow__(met), some.index)
         return some
 
@@ -977,6 +977,23 @@ def with_index_types(released: pa.Table, types: Mapping[str, pa.DataType]) -> pa
     return released
 
 
+def _in_own_chunk(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same cells in one chunk, with own buffers: readers cut columns by the lengths of cells, also of others."""
+    of = column.type
+    own = pa.chunked_array(map(_with_own_buffers, column.chunks), of)
+    try:
+        if not pa.types.is_dictionary(of):
+            return pa.chunked_array([own.combine_chunks()], of)
+        whole = _without_unused_labels(_one_chunk(own))
+        indices = whole.indices.cast(of.index_type)
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, whole.dictionary, ordered=of.ordered)], of)
+    except (
+        pa.ArrowException,
+        TypeError,
+    ):  # narrow indices have no room for the labels of all chunks; over 2 GB of text
+        return own
+
+
 def _with_own_buffers(array: pa.Array) -> pa.Array:
     """The same cells without those of other rows, which slices and views have in their buffers, and without labels
     of dictionaries, at any depth, that only other rows have.
@@ -988,6 +1005,8 @@ def _with_own_buffers(array: pa.Array) -> pa.Array:
         return _without_unused_labels(array)
     if of in _PLAIN:
         return _with_own_buffers(array.cast(_PLAIN[of])).cast(of)
+    if pa.types.is_list_view(of) or pa.types.is_large_list_view(of):  # each part of these has all cells
+        return _list_view_of_own(array)
     if pa.types.is_union(of) and of.mode == "dense":  # put together, these would have all cells of their parts
         return array.take(pa.array(np.arange(len(array))))
     array = pa.concat_arrays([array, array[:0]])  # of two, so that it copies
@@ -999,6 +1018,14 @@ def _with_own_buffers(array: pa.Array) -> pa.Array:
         parts = [array.run_ends, array.values] if pa.types.is_run_end_encoded(of) else [array.values]
     own, buffers = [_with_own_buffers(part) for part in parts], array.buffers()[: of.num_buffers]
     return pa.Array.from_buffers(of, len(array), buffers, array.null_count, children=own)
+
+
+def _list_view_of_own(array: Any) -> pa.Array:
+    sizes = pc.fill_null(pc.list_value_length(array), 0)
+    ends = np.cumsum(sizes.to_numpy(zero_copy_only=False), dtype=np.int64)
+    offsets = pa.array(ends - sizes.to_numpy(zero_copy_only=False)).cast(sizes.type)
+    values = _with_own_buffers(array.flatten())
+    return type(array).from_arrays(offsets, sizes, values, type=array.type, mask=array.is_null())
 
 
 def _kept_polars(series: Any) -> Any:

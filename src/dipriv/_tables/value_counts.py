@@ -116,7 +116,8 @@ def in_buckets(counts: ColumnCounts, buckets: int) -> list[dict[str, ValueCounts
 def _hashed(values: pa.Array) -> NDArray[np.uint64]:
     """A number for each value, the same in every process."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
-        return np.array([crc32(text.encode()) for text in values.to_pylist()], dtype=np.uint64)
+        texts = values.cast(pa.large_string()).cast(pa.large_binary())  # as bytes, which need not be in UTF-8
+        return np.array([crc32(text) for text in texts.to_pylist()], dtype=np.uint64)
     bits = values.to_numpy(zero_copy_only=False).astype(np.float64).view(np.uint64)
     hashed: NDArray[np.uint64] = (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)  # Fibonacci hashing, mod 2^64
     return hashed

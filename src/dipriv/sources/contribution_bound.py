@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dipriv._base.arrays import Mask
+from dipriv._base.decimals import at_most, round_down
 from dipriv._random.bits import Bits
 from dipriv._random.streams import Stream
 from dipriv._tables.frames import Table
@@ -51,7 +52,9 @@ class ContributionBound:
 
     def row_epsilon(self, epsilon: float) -> float:
         """The budget of one row: K of them add up to no more than ε."""
-        return epsilon if self.max_rows == 1 else math.nextafter(epsilon / self.max_rows, 0.0)
+        if self.max_rows == 1:
+            return epsilon
+        return min(math.nextafter(epsilon / self.max_rows, 0.0), round_down(at_most(epsilon) / self.max_rows))
 
     def row_delta(self, epsilon: float, delta: float) -> float:
         """The δ of one row: with `row_epsilon(epsilon)`, K rows have no more than δ together.

@@ -35,6 +35,7 @@ _KEY_BYTES = 32
 _MAX_VALUE = 10**15
 _MAX_FILE = 1 << 20
 _BLANK = "".join(map(chr, range(33)))
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,8 @@ class Split:
         if self.by is None:
             return Draws(self._bits, first, table.rows).words()
         check_names([self.by], table.names, "the split")
-        array = table.array(self.by)
-        if array.null_count:
+        array = _keys(table.array(self.by))
+        if array.null_count or (pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py()):
             raise InputError(
                 f"column {self.by!r} decides the split but has nulls.",
                 "Fill them, or split by position (by=None).",
@@ -219,6 +220,7 @@ class Split:
 
     def _of_values(self, array: pa.Array) -> NDArray[np.uint64]:
         """A score for each key, the same for the plain forms of one number or moment, such as 7.0 and "007"."""
+        array = _keys(array)
         if pa.types.is_dictionary(array.type):
             scores = self._of_values(array.dictionary)
             return np.asarray(scores[array.indices.to_numpy(zero_copy_only=False)])
@@ -257,6 +259,21 @@ class Split:
     def _words(self) -> NDArray[np.uint64]:
         """A key for hashes of canonical forms."""
         return np.frombuffer(hashlib.blake2b(b"cells", key=self.key, digest_size=16).digest(), dtype="<u8")
+
+
+def _keys(array: pa.Array) -> pa.Array:
+    """The same keys in a type that Arrow's functions take; bytes are the text that they are in UTF-8."""
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        array = array.dictionary_decode()
+    if not any(is_of(array.type) for is_of in _BYTES):
+        return array
+    return pa.array([_text(value) for value in array.to_pylist()], pa.large_string())
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "backslashreplace")
 
 
 def _plain(key: Any) -> int | str:

@@ -29,6 +29,7 @@ from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
 from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError, InternalError, SourceChangedError, unusable
 from dipriv.sources._blocks import block_digest, cut
+from dipriv.sources._encodings import as_in_utf8
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources._kept import KeptBatches, ReadOnce
@@ -123,7 +124,7 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
     every = _columns_to_read(rows, request)
     key, digests, count = os.urandom(32), list[bytes](), 0
     running, kept = RunningCounts(), KeptBatches()
-    for block in ahead(_blocks(rows, every, no_look if seen is None else seen.update)):
+    for block in ahead(_blocks(rows, every, no_look if seen is None else _look_of(seen, rows.presentation.encoding))):
         table = frames.read_stored(block.select([name for name in every if name in used]), rows.schema)
         labels = [name for name in request.privatized if table.column(name).storage.family == "label"]
         table = table.stored(labels)
@@ -141,6 +142,14 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
     fingerprint = None if seen is None else seen.result()
     read = tuple(name for name in names if name in used)
     return StreamedRows(rows, read, request, count, fingerprint, running.total(), key, tuple(digests), kept)
+
+
+def _look_of(seen: PrefixFingerprints, encoding: str | None) -> Look:
+    """How a ledger looks at rows of a text file."""
+    if encoding is None:
+        return seen.update
+    converted = as_in_utf8(encoding)
+    return lambda batch: seen.update(converted(batch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +333,10 @@ class ReleasedBatches:
     @property
     def presentation(self) -> Presentation:
         """How the source presents its table."""
-        return self._rows.presentation.without(self._job.keys)
+        found = self._rows.presentation.without(self._job.keys)
+        types = {column.name: column.type for column in self.schema}
+        plain = {name for name, of in found.notations.items() if name not in types or of.is_plain(types[name])}
+        return replace(found, notations={name: of for name, of in found.notations.items() if name not in plain})
 
     @property
     def n_rows(self) -> int:

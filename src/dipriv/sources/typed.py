@@ -179,7 +179,8 @@ def settle_texts(
     settled = {name: _settle(name, shapes[name], stored, rules, plain, usual) for name in judged}
     questions = tuple(of for of, _ in settled.values() if isinstance(of, Question))
     types = {name: pa.string() if isinstance(of, Question) else of for name, (of, _) in settled.items()}
-    types |= {name: of for name in kept if (of := exact_type(class_counts(shapes[name], POINT))) is not None}
+    plainly = [name for name in kept if not rewritten_cells(shapes[name])]  # others stay as they are written
+    types |= {name: of for name in plainly if (of := exact_type(class_counts(shapes[name], POINT))) is not None}
     types |= dict.fromkeys(anew, pa.int64())
     notations = {name: of for name, (_, of) in settled.items() if of is not None}
     return TypedBatches(rows, types, rules.marks, questions, notations)

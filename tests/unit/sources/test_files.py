@@ -225,7 +225,7 @@ HEADS = {
     "age,,sex\n1,2,3\n": "the first line has column 2 without a name.",
     "age, ,7,\n1,2,3,4\n": "has columns 2, 4 without a name and column 3 with a number,",
     "born,2020-01-01\n1,2\n": "the first line has column 2 with a number,",
-    "a,b,a,c,c\n1,2,3,4,5\n": "columns 1, 3 have the same name, 'a'; columns 4, 5 have the same name, 'c'.",
+    "a,b,a,c,c\n1,2,3,4,5\n": "columns 1, 3 have the same name; columns 4, 5 have the same name.",
     ",".join(["x"] * 12) + "\n" + "1," * 11 + "1\n": "columns 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more have",
 }
 

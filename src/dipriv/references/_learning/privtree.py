@@ -23,7 +23,7 @@ from dipriv.references._learning.measurements import Accountant, clamp_scale
 LN2_ABOVE = Fraction(693_147_181, 10**9)
 MAX_CELLS = 1 << 14
 MIN_LEVELS = 3
-"""A pass counts so many levels below the nodes that wait, even where that is more than `MAX_CELLS`."""
+"""Levels that a pass counts below the nodes that wait, even where they have more cells than `MAX_CELLS`."""
 MIN_SCALE = 2
 """λ is at least two counts, which the proof needs; a larger ε is not spent."""
 DIGITS = 20

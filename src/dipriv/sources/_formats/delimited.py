@@ -25,6 +25,7 @@ from dipriv._tables.repeated import coded, distinct
 from dipriv.dialect import DETECTED, SEPARATORS, Dialect
 from dipriv.errors import InputError
 from dipriv.sources._errors import BLOCK_BYTES
+from dipriv.sources._formats.quotes import CheckedQuotes
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
 from dipriv.sources._untrusted import check_width
 
@@ -34,9 +35,7 @@ MAX_LISTED = 10
 """Columns that a message lists by their places."""
 _UTF8 = "utf-8"
 _MARKS = ((codecs.BOM_UTF8, _UTF8), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_FIRST_LINE = {quote: re.compile(rf"""(?:[^{quote}\r\n]++|{quote}[^{quote}]*+{quote})*+""") for quote in "\"'"}
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_QUOTED = {quote: re.compile(f"{quote}[^{quote}]*+{quote}") for quote in "\"'"}
 _NAMES = {"\t": "a tab", "|": "|"}
 
 
@@ -51,6 +50,8 @@ class Layout:
     """Lines before that with the names of columns, which are not empty."""
     quotes_names: bool
     """Whether some of these names are in quotes."""
+    ends_with_return: bool
+    """Whether a carriage return alone is at the end of the line with the names."""
 
     def __str__(self) -> str:
         separator = _NAMES.get(self.separator, self.separator)
@@ -156,7 +157,8 @@ class DelimitedText:
 
     def presentation(self, file: TableFile) -> Presentation:
         layout = self.layout(file)
-        return Presentation(separator=layout.separator, quotes_texts=layout.quotes_names)
+        own = layout.encoding if layout.encoding != _UTF8 and "A".encode(layout.encoding) == b"A" else None
+        return Presentation(separator=layout.separator, quotes_texts=layout.quotes_names, encoding=own)
 
     def described(self, file: TableFile) -> str:
         return str(self.layout(file))
@@ -179,6 +181,13 @@ class DelimitedText:
     def n_rows(self, file: TableFile) -> int | None:
         return None
 
+    def check_quotes(self, file: TableFile) -> None:
+        """Refuse a file with a quote that is not closed, as `batches` does, for others who read it."""
+        with file.open() as stream:
+            content = self._checked(file, stream, self.layout(file).skip)
+            while content.read(BLOCK_BYTES):
+                pass
+
     def check_writable(self, schema: pa.Schema, n_rows: int) -> None:
         """Every table can be written."""
 
@@ -198,33 +207,46 @@ class DelimitedText:
         with file.open() as stream:
             block = stream.read(BLOCK_BYTES)
         encoding = given.encoding or next((of for mark, of in _MARKS if block.startswith(mark)), _UTF8)
-        if given.encoding is None and encoding == _UTF8 and b"\0" in block[:64]:
+        if (
+            given.encoding is None
+            and encoding == _UTF8
+            and b"\0" in re.split(rb"[\r\n]", block[:64].lstrip(b"\r\n"))[0]
+        ):
             raise InputError(
                 f"{file.name}: it has bytes of zero in its first line, as in UTF-16 without a byte order mark.",
                 "Say how it is encoded, such as dialect=Dialect(encoding='utf-16-le').",
                 command="Say how it is encoded, such as --encoding utf-16-le.",
             )
         names = _beyond(given.skip or 0, block, encoding).lstrip("\r\n")
-        quote = given.quote or ('"' if '"' in names.partition("\n")[0] else _single_quote(names))
-        line = found[0] if (found := _FIRST_LINE[quote].match(names)) else ""
-        counts = {mark: _QUOTED[quote].sub("", line).count(mark) for mark in SEPARATORS}
+        end = _LINE_END.search(names)
+        line = names if end is None else names[: end.start()]
+        quote = given.quote or ('"' if '"' in line else _single_quote(line))
+        own = (given.separator,) if given.separator else ("\t",) if self.separator == "\t" else SEPARATORS
+        unquoted = {mark: _unquoted(line, quote, mark) for mark in own}
+        counts = {mark: -1 if found is None else found.count(mark) for mark, found in unquoted.items()}
+        if max(counts.values()) <= 0 and None in unquoted.values():
+            raise InputError(
+                f"{file.name}: in the first line, a quote is not closed where its cell ends.",
+                'Close it, and write names of several lines in one; inside of quotes, write "" for a quote.',
+            )
         separator = given.separator or self._separator(file.name, counts)
-        _check_comment(file.name, names, counts.get(separator, 1), given.skip or 0)
-        check_width(file.name, _QUOTED[quote].sub("", line).count(separator) + 1)
-        return Layout(separator, quote, encoding, given.skip or 0, quote in line)
+        _check_comment(file.name, names, max(0, counts[separator]), given.skip or 0)
+        check_width(file.name, counts[separator] + 1)
+        quotes_names = unquoted[separator] != line
+        return Layout(separator, quote, encoding, given.skip or 0, quotes_names, end is not None and end[0] == "\r")
 
     def _separator(self, file_name: str, counts: dict[str, int]) -> str:
         if self.separator == "\t":
             return self.separator
         most = max(counts.values())
         found = [mark for mark, count in counts.items() if count == most]
-        if most and len(found) > 1:
+        if most > 0 and len(found) > 1:
             raise InputError(
                 f"{file_name}: the first line has as many {found[0]} as {_NAMES.get(found[1], found[1])}.",
                 "Say what separates the cells: dialect=Dialect(separator=...).",
                 command="Say what separates the cells: --sep ';'.",
             )
-        return found[0] if most else self.separator
+        return found[0] if most > 0 or self.separator not in found else self.separator
 
     def _empty_lines(self, file: TableFile) -> int:
         """How many there are before the line with the names, beyond those to skip."""
@@ -246,11 +268,9 @@ class DelimitedText:
     ) -> Any:
         """Empty lines are rows if it is known how many of them there are before the names."""
         layout = self.layout(file)
-        if layout.encoding != _UTF8:
-            stream = pa.transcoding_input_stream(stream, layout.encoding, "utf8")
         skip = layout.skip + (empty_lines or 0)
         return pacsv.open_csv(
-            stream,
+            self._checked(file, stream, skip),
             read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads, skip_rows=skip),
             parse_options=pacsv.ParseOptions(
                 delimiter=layout.separator,
@@ -260,6 +280,12 @@ class DelimitedText:
             ),
             convert_options=pacsv.ConvertOptions(column_types=types, include_columns=names),
         )
+
+    def _checked(self, file: TableFile, stream: Any, skip: int) -> CheckedQuotes:
+        layout = self.layout(file)
+        if layout.encoding != _UTF8:
+            stream = pa.transcoding_input_stream(stream, layout.encoding, "utf8")
+        return CheckedQuotes(stream, file.name, layout.quote, layout.separator, skip, layout.ends_with_return)
 
     def _translated(self, file: TableFile) -> _TranslatedErrors:
         return _TranslatedErrors(self, file)
@@ -334,10 +360,16 @@ class _TranslatedErrors:
             raise self.format.ragged(self.file) from None
 
 
-def _single_quote(names: str) -> str:
+def _unquoted(line: str, quote: str, separator: str) -> str | None:
+    """A line without its cells in quotes; None if a quote at the start of a cell is not closed where the cell ends."""
+    mark = re.escape(separator)
+    rest = re.sub(rf"(^|{mark}){quote}(?:[^{quote}]|{quote}{quote})*+{quote}(?= *(?:{mark}|$))", r"\1", line)
+    return None if re.search(rf"(?:^|{mark}){quote}", rest) else rest
+
+
+def _single_quote(line: str) -> str:
     """' if all names of the first line are in such quotes, else the double quote."""
-    line = names.partition("\n")[0].strip()
-    cells = re.split("|".join(map(re.escape, SEPARATORS)), _QUOTED["'"].sub("''", line))
+    cells = re.split("|".join(map(re.escape, SEPARATORS)), re.sub("'[^']*+'", "''", line.strip()))
     return "'" if all(cell.strip() == "''" for cell in cells) else '"'
 
 
@@ -368,6 +400,10 @@ def _check_quotes(name: str, batch: pa.RecordBatch) -> None:
 def _check_header(name: str, columns: list[str]) -> None:
     """The first line holds names of columns: a person's row there would be published, and in messages, too."""
     check_names(name, columns)
+    if broken := [place for place, column in enumerate(columns, 1) if _LINE_END.search(column)]:
+        raise InputError(
+            f"{name}: the first line has {_listed(broken)} with a name of several lines.", "Write it in one line."
+        )
     if len(columns) == 1 and re.search(r"[;|\t]", columns[0]):
         raise InputError(
             f"{name}: the first line has one column, with another separator in it.",
@@ -402,7 +438,7 @@ def check_names(name: str, columns: Sequence[str]) -> None:
         found = {
             column: [place for place, of in enumerate(columns, 1) if of == column] for column in twice[:MAX_LISTED]
         }
-        said = "; ".join(f"{_listed(places)} have the same name, {column!r:.60}" for column, places in found.items())
+        said = "; ".join(f"{_listed(places)} have the same name" for places in found.values())
         more = f" ({len(twice)} such names)" if len(twice) > MAX_LISTED else ""
         raise InputError(f"{name}: {said}{more}.", "Give each column a name of its own.")
 

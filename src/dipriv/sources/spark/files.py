@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError
+from dipriv.sources._formats.delimited import DelimitedText
 from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.spark.frame import SparkSource, quoted
@@ -126,6 +127,7 @@ class SparkFiles:
                 f"{path.name}: its cells are not separated by commas or tabs, which Spark needs here.",
                 "Release it without Spark, or write it to Parquet files.",
             )
+        DelimitedText(self.format, (), ",").check_quotes(rows.file)
         return dict.fromkeys(rows.schema.names, "there")
 
 

@@ -142,7 +142,7 @@ class SparkSource:
 
 
 def check_distinguishable(names: Sequence[str]) -> None:
-    """Refuse columns that Spark, which ignores upper and lower case, cannot tell apart."""
+    """Refuse columns that Spark, which ignores upper and lower case, cannot distinguish."""
     lower = [name.lower() for name in names]
     if twice := [name for name in lower if lower.count(name) > 1]:
         raise InputError(

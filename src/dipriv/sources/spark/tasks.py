@@ -30,6 +30,7 @@ from dipriv._tables.value_counts import RunningCounts, ValueCounts, add_counts, 
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError, SourceChangedError
 from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
+from dipriv.sources._encodings import with_valid_text
 from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Counter, ReleasesTables, View, added
@@ -324,7 +325,7 @@ def on_worker(work: Work, names: list[str], cores: int, batches: Batches) -> Bat
     Columns are numbered for Spark, because mapInArrow does not accept every column name.
     """
     with as_worker(cores):
-        for batch in work(batch.rename_columns(names) for batch in batches):
+        for batch in work(with_valid_text(batch.rename_columns(names)) for batch in batches):
             yield batch.rename_columns([f"c{number}" for number in range(batch.num_columns)])
 
 

@@ -1,0 +1,128 @@
+"""Whether each quote of a text file is closed where its cell ends.
+
+Arrow reads on in a cell whose quote is not closed, to the next quote or to the end of the file, and the lines between
+them are no rows: a cell of one person would remove the rows of others, without an error. So a file is refused that ends
+inside of quotes, or that has text behind a closing quote in another line than the opening one. A carriage return alone
+ends a line for Arrow, too: it is refused in files whose first line does not end with one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._base.jit import jit
+from dipriv.errors import InputError
+
+_START, _PLAIN, _QUOTED, _QUOTED_LINES, _CLOSED, _CLOSED_LINES, _AFTER_RETURN, _TEXT_BEHIND, _RETURN_INSIDE = range(9)
+"""At the start of a cell; in one without quotes; in quotes, of one line so far or of several; behind a closing quote,
+the same; behind a carriage return; and two faults: text behind a closing quote, a carriage return inside of a line."""
+_OTHER, _QUOTE, _SEPARATOR, _NEW_LINE, _RETURN, _SPACE = range(6)
+_NEXT = {
+    _START: (_PLAIN, _QUOTED, _START, _START, _AFTER_RETURN, _PLAIN),
+    _PLAIN: (_PLAIN, _PLAIN, _START, _START, _AFTER_RETURN, _PLAIN),
+    _QUOTED: (_QUOTED, _CLOSED, _QUOTED, _QUOTED_LINES, _QUOTED_LINES, _QUOTED),
+    _QUOTED_LINES: (_QUOTED_LINES, _CLOSED_LINES, *[_QUOTED_LINES] * 4),
+    _CLOSED: (_PLAIN, _QUOTED, _START, _START, _AFTER_RETURN, _PLAIN),
+    _CLOSED_LINES: (_TEXT_BEHIND, _QUOTED_LINES, _START, _START, _AFTER_RETURN, _CLOSED_LINES),
+    _AFTER_RETURN: (*[_RETURN_INSIDE] * 3, _START, *[_RETURN_INSIDE] * 2),
+}
+"""The next state for each kind of byte."""
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(eq=False)
+class CheckedQuotes:
+    """A stream of bytes that are checked as they are read; in UTF-8, or another encoding with these bytes for ASCII."""
+
+    stream: Any = field(repr=False)
+    name: str
+    quote: str
+    separator: str
+    skip: int = 0
+    """Lines before that with the names, which are not read as cells."""
+    ends_with_return: bool = False
+    """Whether lines end with a carriage return alone."""
+    closed: bool = False
+    _state: int = _START
+    _lines: int = 0
+    _begun: bool = False
+
+    def __post_init__(self) -> None:
+        rows = _NEXT | ({_AFTER_RETURN: _NEXT[_START]} if self.ends_with_return else {})
+        self._next = np.array([rows[state] for state in range(len(rows))], dtype=np.uint8)
+        self._kinds = np.full(256, _OTHER, dtype=np.uint8)
+        kinds = {self.quote: _QUOTE, self.separator: _SEPARATOR, "\n": _NEW_LINE, "\r": _RETURN, " ": _SPACE}
+        for letter, kind in kinds.items():
+            self._kinds[ord(letter)] = kind
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; refuses the file at the place of its first fault."""
+        content: bytes = self.stream.read(size) if size >= 0 else self.stream.read()
+        if content:
+            self._check(content)
+        elif self._state in (_QUOTED, _QUOTED_LINES):
+            raise self._fault("a quote is not closed before the end of the file")
+        return content
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _check(self, content: bytes) -> None:
+        start = 0 if self._begun or not content.startswith(_MARK) else len(_MARK)
+        self._begun = True
+        while self.skip and start < len(content):
+            end = _line_end(content, start)
+            start, self.skip = (len(content), self.skip) if end is None else (end, self.skip - 1)
+        place = self._scanned(content, start)
+        if place >= 0:
+            line = self._lines + content.count(b"\n", 0, place) + 1
+            what = "text follows a closing quote whose cell began in an earlier line: a quote is not closed"
+            if self._state == _RETURN_INSIDE:
+                what = "a carriage return is in a cell without quotes"
+            raise self._fault(f"line {line}: {what}")
+        self._lines += content.count(b"\n")
+
+    def _scanned(self, content: bytes, start: int) -> int:
+        """The place of the first fault; -1 if there is none."""
+        is_outside = self._state in (_START, _PLAIN) and start < len(content)
+        if is_outside and content.find(self.quote.encode(), start) < 0 and content.find(b"\r", start) < 0:
+            is_start = self._kinds[content[-1]] in (_SEPARATOR, _NEW_LINE)
+            self._state = _START if is_start else _PLAIN
+            return -1
+        letters = np.frombuffer(content, dtype=np.uint8)
+        self._state, place = scan(letters, start, self._state, self._kinds, self._next)
+        return int(place)
+
+    def _fault(self, what: str) -> InputError:
+        return InputError(
+            f"{self.name}: {what}.",
+            'Repair it: put cells with ends of lines in quotes, and write "" for a quote inside of them.',
+        )
+
+
+def _line_end(content: bytes, start: int) -> int | None:
+    """Behind the next end of a line."""
+    ends = [place for place in (content.find(b"\n", start), content.find(b"\r", start)) if place >= 0]
+    if not ends:
+        return None
+    end = min(ends) + 1
+    return end + (content[end - 1 : end + 1] == b"\r\n")
+
+
+@jit
+def scan(
+    letters: NDArray[np.uint8], start: int, state: int, kinds: NDArray[np.uint8], following: NDArray[np.uint8]
+) -> tuple[int, int]:
+    """The state behind these bytes, and the place of the first fault, or -1."""
+    for i in range(start, len(letters)):
+        state = int(following[state, kinds[letters[i]]])
+        if state >= _TEXT_BEHIND:
+            return state, i
+    return state, -1
