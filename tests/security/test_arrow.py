@@ -146,7 +146,7 @@ def test_a_packed_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pyt
         File.at(tmp_path / "t.arrow.gz").read()
 
 
-@pytest.mark.parametrize("head", ["a" + ",a" * 20_000, '"a\nb"' + ",a" * 20_000, "\r\n" + ",a" * 20_000])
+@pytest.mark.parametrize("head", ["a" + ",a" * 20_000, '"a,b"' + ",a" * 20_000, "\r\n" + ",a" * 20_000])
 def test_more_columns_than_anybody_has(head: str, tmp_path: Path) -> None:
     with little(), pytest.raises(InputError, match=r"20,001 columns, more than 10,000"):
         reading(tmp_path, "t.csv", head.encode() + b"\n1\n")()
