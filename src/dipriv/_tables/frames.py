@@ -1076,6 +1076,10 @@ def _filter(column: Any, backend: Backend, rows: Mask) -> Any:
 
 def _without_unused_labels(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same cells; labels that only other rows have, which are not released, are gone from the dictionary."""
+    outside = pc.fill_null(pc.greater_equal(array.indices, len(array.dictionary)), False)
+    if pc.any(outside).as_py():  # of cells of structs that are null
+        indices = pc.if_else(outside, pa.scalar(None, array.indices.type), array.indices)
+        array = pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered)
     codes = array.indices.drop_null().to_numpy(zero_copy_only=False)
     used = np.bincount(codes, minlength=len(array.dictionary)) > 0
     return _with_labels(array, used & _is_label(array), array.indices.type)

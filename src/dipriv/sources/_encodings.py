@@ -51,6 +51,7 @@ def as_in_utf8(encoding: str) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
 
 def _in_utf8(text: str, encoding: str) -> str:
     try:
-        return text.encode(encoding).decode("utf-8")
+        content = text.encode(encoding)
+        return text if content.isascii() else content.decode("utf-8")  # encodings in 7 bits are never UTF-8
     except UnicodeError:
         return text

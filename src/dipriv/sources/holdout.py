@@ -163,7 +163,7 @@ class Split:
             return Draws(self._bits, first, table.rows).words()
         check_names([self.by], table.names, "the split")
         array = _keys(table.array(self.by))
-        if array.null_count or (pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py()):
+        if array.null_count or _has_nan(array):
             raise InputError(
                 f"column {self.by!r} decides the split but has nulls.",
                 "Fill them, or split by position (by=None).",
@@ -270,6 +270,12 @@ def _keys(array: pa.Array) -> pa.Array:
     if not any(is_of(array.type) for is_of in _BYTES):
         return array
     return pa.array([_text(value) for value in array.to_pylist()], pa.large_string())
+
+
+def _has_nan(array: pa.Array) -> bool:
+    if pa.types.is_dictionary(array.type) and pa.types.is_floating(array.type.value_type):
+        array = array.dictionary_decode()
+    return bool(pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py())
 
 
 def _text(value: bytes | None) -> str | None:

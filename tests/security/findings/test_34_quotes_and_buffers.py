@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,6 +28,8 @@ from dipriv.ledger import Ledger
 from dipriv.release.options import ReleaseOptions
 from dipriv.release.plan import prepare
 from dipriv.release.privatize import release_file
+from dipriv.sources._encodings import as_in_utf8
+from dipriv.sources._formats.quotes import CheckedQuotes
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
@@ -133,6 +138,65 @@ def test_the_quotes_of_other_encodings_and_of_long_files_are_checked(tmp_path: P
                 assert sum(batch.num_rows for batch in open_file(file).rows.batches(["a"])) == size
 
 
+def test_the_check_knows_where_arrow_is_inside_of_quotes() -> None:
+    """All bodies of up to five letters: one that is accepted has the rows of a reading with the standard library."""
+    accepted = 0
+    for size in range(1, 6):
+        for letters in product('a" ,\n', repeat=size):
+            body = "".join(letters)
+            content = f"a,b\n1,{body}\n".encode()
+            stream = CheckedQuotes(io.BytesIO(content), "a.csv", '"', ",")
+            try:
+                while stream.read(3):
+                    pass
+            except InputError:
+                continue
+            with suppress(pa.ArrowInvalid):  # rows of other widths
+                marked = content + b"7,mark\n"
+                found = pacsv.read_csv(io.BytesIO(marked), parse_options=pacsv.ParseOptions(newlines_in_values=True))
+                assert found["b"][-1].as_py() == "mark", body  # the next row is a row
+                accepted += 1
+    assert accepted > 500  # control
+
+
+@pytest.mark.parametrize("separator", [" ", "\t", "|", ";"])
+def test_quotes_with_every_separator(separator: str, tmp_path: Path) -> None:
+    dialect = dipriv.Dialect(separator=separator)
+    rows = [f"{number}{separator}x" for number in range(50)]
+    for odd, is_right in ((f'"x\ny"{separator}7', True), (f'9{separator}"x', False), (f'9{separator}"x"', True)):
+        (tmp_path / "a.csv").write_text("\n".join([f"a{separator}b", *rows, odd, *rows]) + "\n")
+        file = File.at(tmp_path / "a.csv", None, dialect)
+        if is_right:
+            assert sum(batch.num_rows for batch in open_file(file).rows.batches(["a"])) == 101
+        else:
+            with pytest.raises(InputError, match="quote is not closed"):
+                list(open_file(file).rows.batches(["a"]))
+
+
+def test_a_quote_behind_spaces_is_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\n".join(['a,b\n1,"x', 'y" "', '2,"', *["3,4"] * 50]) + "\n")
+    with pytest.raises(InputError, match="quote is not closed"):
+        number_of_rows(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_bytes(b"a,b\r" + b'1,"x\r' + b"3,4\r" * 101 + b'7,"\r')
+    with pytest.raises(InputError, match="more than 100 lines"):
+        number_of_rows(tmp_path / "a.csv")
+
+
+def test_kept_structs_that_are_null_end_no_release() -> None:
+    of = pa.struct([("d", pa.dictionary(pa.int32(), pa.string()))])
+    cells = pa.chunked_array([pa.array([None] * 100, of), pa.array([{"d": "x"}, {"d": "y"}] * 50, of)])
+    released = dipriv.privatize(pa.table({"k": cells, "x": np.arange(200) % 7}), 1.0, keep=["k"]).data
+    assert released["k"].to_pylist() == cells.to_pylist()
+
+
+def test_encodings_in_seven_bits_are_read_as_they_are() -> None:
+    batch = pa.record_batch({"k": ["東京", "plain", None, "大阪"]})
+    for encoding in ("iso2022_jp", "utf-7", "hz"):
+        assert as_in_utf8(encoding)(batch).equals(batch)
+    mistaken = pa.record_batch({"k": ["東京".encode().decode("latin-1"), "plain", None, "é"]})
+    assert as_in_utf8("latin-1")(mistaken)["k"].to_pylist() == ["東京", "plain", None, "é"]  # control
+
+
 def test_whole_numbers_are_the_same_however_cells_are_written() -> None:
     whole = [str(number) for number in RNG.integers(-(2**63), 2**63 - 1, 500, endpoint=True)]
     texts = pa.array([text + end for text in [*whole, "7", "-0", "+12"] for end in ("", ".", ".0", ".000 ", ".5")])
@@ -202,7 +266,8 @@ def test_bytes_are_the_persons_of_the_same_text() -> None:
 
 def test_keys_that_are_missing_in_any_way_are_refused() -> None:
     labels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
-    for keys in (pa.array([1.0, float("nan"), 2.0]), labels, pa.array(["a", None, "b"])):
+    numbers = pa.array([1.0, float("nan"), 2.0])
+    for keys in (numbers, numbers.dictionary_encode(), labels, pa.array(["a", None, "b"])):
         with pytest.raises(InputError, match="has nulls"):
             Split.new(0.5, by="k").held_out(frames.read(pa.table({"k": keys})))
 
@@ -263,6 +328,10 @@ def test_text_that_is_not_in_utf8_ends_no_release_on_spark(session: Any, tmp_pat
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_a_quote_that_is_not_closed_is_refused_on_spark(session: Any, tmp_path: Path) -> None:
+    for head in ("'a','b'\n1,2\n", "a,b\n1,2\n".encode("utf-16")):
+        (tmp_path / "other.csv").write_bytes(head if isinstance(head, bytes) else head.encode())
+        with pytest.raises(InputError, match="Spark reads text files with"):
+            SparkFiles.find(str(tmp_path / "other.csv"))
     for odd in ("", '3,2,"abc\n'):
         (tmp_path / "a.csv").write_text("\n".join(["a,b,c", *ROWS]) + "\n" + odd)
         if odd:

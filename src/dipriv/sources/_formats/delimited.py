@@ -390,7 +390,7 @@ def _check_quotes(name: str, batch: pa.RecordBatch) -> None:
     """A quote that is not closed takes all lines up to the next one, or to the end of the file, into its cell."""
     for column, cells in zip(batch.schema.names, batch.columns, strict=True):
         longest = pc.max(pc.binary_length(cells)).as_py() or 0
-        if longest > MAX_LINES and pc.max(pc.count_substring(cells, "\n")).as_py() > MAX_LINES:
+        if longest > MAX_LINES and max(pc.max(pc.count_substring(cells, end)).as_py() for end in "\r\n") > MAX_LINES:
             raise InputError(
                 f"{name}: a cell of column {column!r} has more than {MAX_LINES} lines: a quote is not closed.",
                 'Close it; inside of quotes, write "" for a quote.',

@@ -2,8 +2,9 @@
 
 Arrow reads on in a cell whose quote is not closed, to the next quote or to the end of the file, and the lines between
 them are no rows: a cell of one person would remove the rows of others, without an error. So a file is refused that ends
-inside of quotes, or that has text behind a closing quote in another line than the opening one. A carriage return alone
-ends a line for Arrow, too: it is refused in files whose first line does not end with one.
+inside of quotes, or that has text behind a closing quote in another line than the opening one. (A quote that the end of
+a later cell closes looks like a cell of several lines; those have at most 100.) A carriage return alone ends a
+line for Arrow, too: it is refused in files whose first line does not end with one.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 from dipriv._base.jit import jit
 from dipriv.errors import InputError
 
-_START, _PLAIN, _QUOTED, _QUOTED_LINES, _CLOSED, _CLOSED_LINES, _AFTER_RETURN, _TEXT_BEHIND, _RETURN_INSIDE = range(9)
+_START, _PLAIN, _QUOTED, _QUOTED_LINES, _CLOSED, _CLOSED_LINES, _SPACES_BEHIND, _AFTER_RETURN = range(8)
 """At the start of a cell; in one without quotes; in quotes, of one line so far or of several; behind a closing quote,
-the same; behind a carriage return; and two faults: text behind a closing quote, a carriage return inside of a line."""
+the same; in spaces behind the closing quote of several lines; behind a carriage return."""
+_TEXT_BEHIND, _RETURN_INSIDE = 8, 9
+"""Faults: text behind the closing quote of several lines, a carriage return inside of a line."""
 _OTHER, _QUOTE, _SEPARATOR, _NEW_LINE, _RETURN, _SPACE = range(6)
 _NEXT = {
     _START: (_PLAIN, _QUOTED, _START, _START, _AFTER_RETURN, _PLAIN),
@@ -27,7 +30,8 @@ _NEXT = {
     _QUOTED: (_QUOTED, _CLOSED, _QUOTED, _QUOTED_LINES, _QUOTED_LINES, _QUOTED),
     _QUOTED_LINES: (_QUOTED_LINES, _CLOSED_LINES, *[_QUOTED_LINES] * 4),
     _CLOSED: (_PLAIN, _QUOTED, _START, _START, _AFTER_RETURN, _PLAIN),
-    _CLOSED_LINES: (_TEXT_BEHIND, _QUOTED_LINES, _START, _START, _AFTER_RETURN, _CLOSED_LINES),
+    _CLOSED_LINES: (_TEXT_BEHIND, _QUOTED_LINES, _START, _START, _AFTER_RETURN, _SPACES_BEHIND),
+    _SPACES_BEHIND: (_TEXT_BEHIND, _TEXT_BEHIND, _START, _START, _AFTER_RETURN, _SPACES_BEHIND),
     _AFTER_RETURN: (*[_RETURN_INSIDE] * 3, _START, *[_RETURN_INSIDE] * 2),
 }
 """The next state for each kind of byte."""
@@ -55,7 +59,7 @@ class CheckedQuotes:
         rows = _NEXT | ({_AFTER_RETURN: _NEXT[_START]} if self.ends_with_return else {})
         self._next = np.array([rows[state] for state in range(len(rows))], dtype=np.uint8)
         self._kinds = np.full(256, _OTHER, dtype=np.uint8)
-        kinds = {self.quote: _QUOTE, self.separator: _SEPARATOR, "\n": _NEW_LINE, "\r": _RETURN, " ": _SPACE}
+        kinds = {" ": _SPACE, "\n": _NEW_LINE, "\r": _RETURN, self.separator: _SEPARATOR, self.quote: _QUOTE}
         for letter, kind in kinds.items():
             self._kinds[ord(letter)] = kind
 

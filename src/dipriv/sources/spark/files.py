@@ -127,7 +127,15 @@ class SparkFiles:
                 f"{path.name}: its cells are not separated by commas or tabs, which Spark needs here.",
                 "Release it without Spark, or write it to Parquet files.",
             )
-        DelimitedText(self.format, (), ",").check_quotes(rows.file)
+        text = rows.file.format
+        assert isinstance(text, DelimitedText)  # noqa: S101
+        layout = text.layout(rows.file)
+        if layout.quote != '"' or layout.encoding != "utf-8":
+            raise InputError(
+                f'{path.name}: {layout}; Spark reads text files with quote " and encoding utf-8.',
+                "Release it without Spark, or write it to Parquet files.",
+            )
+        text.check_quotes(rows.file)
         return dict.fromkeys(rows.schema.names, "there")
 
 
