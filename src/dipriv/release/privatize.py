@@ -243,6 +243,7 @@ def privatize_file(
     PrivacyWarning, UtilityWarning : as for `dipriv.privatize`.
     """
     from dipriv._sinks import FileSink, FolderSink
+    from dipriv.release.writing import written_data
     from dipriv.sources.files import File
     from dipriv.sources.stream import open_file
 
@@ -260,7 +261,8 @@ def privatize_file(
         sink = FolderSink.at(output, force=force, escape_formulas=escape_formulas)
     else:
         sink = FileSink.at(output, format, force=force, escape_formulas=escape_formulas)
-    return release_file(rows, sink, checked, sample=sample, progress=progress)
+    release = release_file(rows, sink, checked, sample=sample, progress=progress)
+    return replace(release, data=written_data(release.data, release.written))
 
 
 def release_file(
@@ -272,8 +274,11 @@ def release_file(
     progress: bool | Progress = False,
     command: str | None = None,
 ) -> Release[Any]:
-    """Release a source into a sink; the file beside it has the command that asked for it."""
-    from dipriv.release.writing import deliver, written_data
+    """Release a source into a sink; the file beside it has the command that asked for it.
+
+    Of Spark, `data` is used up: what is released is in the folder.
+    """
+    from dipriv.release.writing import deliver
 
     with shown(progress) as report, ExitStack() as until_written:
         with if_it_ends(NOTHING_IS_SPENT):
@@ -283,7 +288,7 @@ def release_file(
         with if_it_ends(MAY_BE_SPENT), sink:
             release = plan.run(sink.name)
             written = deliver(release, sink, sample=sample, command=command)
-    return replace(release, written=written, data=written_data(release.data, written))
+    return replace(release, written=written)
 
 
 def infer_schema(data: Any) -> Schema:

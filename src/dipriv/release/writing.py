@@ -101,9 +101,9 @@ def _shuffled_into(folder: Path, release: Release[Any]) -> None:
         rows.write.option("compression", "zstd").parquet(f"file://{folder}")
 
 
-def written_data(data: Any, written: Written) -> Any:
+def written_data(data: Any, written: Written | None) -> Any:
     """Released rows for use after their plan is closed: of Spark, those in the folder, which need no key."""
-    if written.path is None or not (isinstance(data, ReleasedParts) or is_spark_frame(data)):
+    if written is None or written.path is None or not (isinstance(data, ReleasedParts) or is_spark_frame(data)):
         return data
     from dipriv.sources.spark.files import uri_of
 

@@ -61,8 +61,12 @@ def _label_parts(array: pa.Array) -> list[Any]:
     """What distinguishes labels: those of a dictionary in the order in which they are met, and each row's number."""
     if not pt.is_dictionary(array.type):
         return _text_parts(array)
-    coded = decoded(array).dictionary_encode()
-    labels = coded.dictionary
+    labels, coded = array.dictionary, array.indices.dictionary_encode()
+    if labels.null_count or len(labels.unique()) < len(labels):
+        coded = decoded(array).dictionary_encode()
+        labels = coded.dictionary
+    else:
+        labels = labels.take(coded.dictionary)
     if pt.is_temporal(labels.type):  # Python has no dates before the year 1 or after 9999
         labels = labels.view(pa.int32() if labels.type.bit_width == 32 else pa.int64())
     is_text = pt.is_string(labels.type) or pt.is_large_string(labels.type)

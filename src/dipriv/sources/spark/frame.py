@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from math import isqrt
 from operator import itemgetter
 from typing import Any, Protocol
@@ -55,6 +55,7 @@ from dipriv.sources.spark.tasks import (
     Layout,
     Pack,
     Packed,
+    PackFacts,
     Part,
     Releasing,
     RowsAndValues,
@@ -195,11 +196,7 @@ class SparkRows:
         reading = FirstPass(marker, request.verified, key, fingerprint_key, packed, request.labels_of)
         workspace = Workspace(frame.sparkSession.sparkContext)
         try:
-            packs = mapped(some, reading, FirstPass.schema, workspace).rdd.map(tuple)
-            if packed:
-                workspace.persist(packs)
-            with jobs(workspace.context), worker_errors():
-                found = sorted(packs.map(without_data).collect())
+            packs, found = first_packs(mapped(some, reading, FirstPass.schema, workspace).rdd, workspace, packed)
             layout = Layout(marker, request.verified, key, parts_of(found))
             summary = summary_of(found, fingerprint_key, every.columns)
         except BaseException:
@@ -372,13 +369,44 @@ def _added(pairs: Any, parts: int, add: Callable[[Any, Any], Any], workspace: Wo
     return shuffled.values().mapPartitions(partial(all_added, add))
 
 
-def without_data(pack: Pack) -> tuple[int, int, int, bytes, bytes]:
-    """What the driver has to know of a block."""
-    mark, place, rows, digest, summary, _ = pack
-    return mark, place, rows, bytes(digest), bytes(summary)
+def first_packs(made: Any, workspace: Workspace, packed: bool) -> tuple[Any, list[PackFacts]]:
+    """The blocks of the first pass, persisted if they are packed, and what the driver has to know of each, in order.
+
+    An accumulator brings that to the driver while the blocks are made: to ask for it in a job over persisted blocks,
+    Spark would hand all of them to Python again. A part that is made again takes the place of the first.
+    """
+    heard = workspace.context.accumulator(dict[int, list[PackFacts]](), _FactsOfParts())
+
+    def told(number: int, packs: Iterator[Any]) -> Iterator[Pack]:
+        facts = list[PackFacts]()
+        for mark, place, rows, digest, summary, data in packs:
+            facts.append((mark, place, rows, bytes(digest), bytes(summary)))
+            yield mark, place, rows, digest, summary, data
+        heard.add({number: facts})
+
+    packs = made.mapPartitionsWithIndex(told, preservesPartitioning=True)
+    if packed:
+        workspace.persist(packs)
+    with jobs(workspace.context), worker_errors():
+        packs._jrdd.count()
+    found = sorted(chain.from_iterable(heard.value.values()))
+    heard.value = {}
+    return packs, found
 
 
-def parts_of(found: list[tuple[int, int, int, bytes, bytes]]) -> dict[int, Part]:
+class _FactsOfParts:
+    """An `AccumulatorParam` of Spark: {number of a part: what is known of its blocks}."""
+
+    def zero(self, value: dict[int, list[PackFacts]]) -> dict[int, list[PackFacts]]:
+        return {}
+
+    def addInPlace(  # noqa: N802
+        self, one: dict[int, list[PackFacts]], other: dict[int, list[PackFacts]]
+    ) -> dict[int, list[PackFacts]]:
+        return {**one, **other}
+
+
+def parts_of(found: list[PackFacts]) -> dict[int, Part]:
     """Where each task's rows stand in the table, from what is known of its blocks, in their order."""
     if not found:
         raise _no_rows()
@@ -414,7 +442,7 @@ def new_name(taken: Sequence[str]) -> str:
     return next(name for name in _names() if name not in {other.lower() for other in taken})
 
 
-def summary_of(found: list[tuple[int, int, int, bytes, bytes]], key: bytes | None, names: Sequence[str]) -> Summary:
+def summary_of(found: list[PackFacts], key: bytes | None, names: Sequence[str]) -> Summary:
     """What the first pass found in all rows, from what is known of their blocks, in their order."""
     parts = [Summary.from_bytes(summary, key, names) for *_, summary in found if summary]
     if not parts:

@@ -39,11 +39,11 @@ from dipriv.sources.spark.frame import (
     SparkSource,
     check_distinguishable,
     fingerprint_of,
+    first_packs,
     new_name,
     parts_of,
     summary_of,
     task_cores,
-    without_data,
     worker_errors,
 )
 from dipriv.sources.spark.ranges import PartWriter, RangeReader, RowRange, ranges_of
@@ -168,9 +168,7 @@ class RangedRows:
         reading = FirstPass(marker, used, key, seen_by, True, request.labels_of, judged, rules.all_marks)
         workspace = Workspace(files.session.sparkContext)
         try:
-            packs = workspace.persist(files.mapped(reading, every, marker, workspace))
-            with jobs(workspace.context), worker_errors():
-                found = sorted(packs.map(without_data).collect())
+            packs, found = first_packs(files.mapped(reading, every, marker, workspace), workspace, packed=True)
             layout = Layout(marker, used, key, parts_of(found))
             summary = summary_of(found, seen_by, every)
             settled = [settle_text(name, counts) for name, counts in summary.classes.items()]

@@ -40,6 +40,8 @@ Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
 Pack: TypeAlias = tuple[int, int, int, bytes, bytes, bytes]
 """A block as `FirstPass` gives it: mark, place, rows, digest, summary, data."""
+PackFacts: TypeAlias = tuple[int, int, int, bytes, bytes]
+"""All of that but the data."""
 RowsAndValues: TypeAlias = tuple[int, dict[str, ValueCounts]]
 BLOCK_ROWS = 1 << 16
 MAX_LABEL_BYTES = 1 << 16

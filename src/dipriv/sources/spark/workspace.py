@@ -20,7 +20,7 @@ LEVEL = "MEMORY_AND_DISK_DESER"
 """Where persisted blocks are: in memory as far as Spark has room for them there, else on disks."""
 MAX_WAIT_SECONDS = 60.0
 """How long to wait for tasks that were cancelled; Spark itself ends their Python processes after two seconds."""
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def jobs(context: Any) -> Iterator[None]:
     except BaseException:
         with suppress(Py4JNetworkError, ConnectionError):  # without its Java process, no task is left
             context.cancelJobsWithTag(tag)
-            time.sleep(4 * _PAUSE_SECONDS)  # Spark lists a job a moment after it started
+            time.sleep(40 * _PAUSE_SECONDS)  # Spark lists a job a moment after it started
         raise
     finally:
         with suppress(Py4JNetworkError, ConnectionError):
