@@ -54,7 +54,7 @@ STATEMENTS: list[tuple[str, str]] = [
     ("UPDATE dipriv_datasets SET name = '' WHERE id = 1", "dipriv_datasets.name"),
     ("UPDATE dipriv_datasets SET created = 5", "is damaged"),
     ("UPDATE dipriv_ledger SET fingerprint_key = 'text'", "dipriv_ledger.fingerprint_key"),
-    ("UPDATE dipriv_ledger SET version = 7", "has version 7"),
+    ("UPDATE dipriv_ledger SET version = 8", "has version 8"),
     ("UPDATE dipriv_ledger SET version = 0", "has version 0"),
     ("UPDATE dipriv_ledger SET version = 1", "not a dipriv ledger"),
     ("DELETE FROM dipriv_ledger", "has version None"),

@@ -144,7 +144,7 @@ class FileSink:
             if self.path is None or beside is None:
                 self._finish()
             else:
-                commit_with_sidecars(self.path, self._finish, beside)
+                commit_with_sidecars(self.path, self._finish, lambda: self.is_written, beside)
 
     def _finish(self) -> None:
         if self._writer is not None:

@@ -65,7 +65,7 @@ class FolderSink:
 
     def commit(self, beside: Mapping[str, str]) -> None:
         """Rename the finished folder and write the files beside it; a folder that it replaces is removed afterwards."""
-        commit_with_sidecars(self.path, self._finish, beside)
+        commit_with_sidecars(self.path, self._finish, lambda: self.is_written, beside)
 
     def _finish(self) -> None:
         old = temporary_path(self.path)

@@ -9,7 +9,9 @@ from pathlib import Path
 from dipriv._base.atomic_write import write_text
 
 
-def commit_with_sidecars(path: Path, commit: Callable[[], None], beside: Mapping[str, str]) -> None:
+def commit_with_sidecars(
+    path: Path, commit: Callable[[], None], is_written: Callable[[], bool], beside: Mapping[str, str]
+) -> None:
     """Commit an output and the files beside it; at no moment does one lie beside an output that it is not about.
 
     Parameters
@@ -18,6 +20,8 @@ def commit_with_sidecars(path: Path, commit: Callable[[], None], beside: Mapping
         Of the output.
     commit
         Gives the output its name.
+    is_written
+        Whether it has its name: another program may give a file of its own that name at any moment.
     beside
         {ending of the name: text}.
     """
@@ -34,7 +38,7 @@ def commit_with_sidecars(path: Path, commit: Callable[[], None], beside: Mapping
             write_text(file, text)
         commit()
     except BaseException:
-        if not os.path.lexists(path):
+        if not is_written():
             for file in files:
                 file.unlink(missing_ok=True)
         raise

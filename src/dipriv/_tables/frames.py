@@ -510,6 +510,13 @@ class Table:
     def _kept(self, name: str) -> Any:
         """The kept cells of the selected rows, with nothing of other rows: labels, or what a slice's buffers hold."""
         column = self._native_column(name)
+        if self.backend == "pandas" and (of := getattr(column.dtype, "pyarrow_dtype", None)) is not None:
+            import pandas as pd
+
+            cells = pa.chunked_array(pa.chunked_array(pa.Array.from_pandas(column)).chunks, of)
+            index = column.index if self.selected is None else column.index[self.selected]
+            cells = cells if self.selected is None else _filter(cells, "pyarrow", self.selected)
+            return pd.Series(column.dtype.__from_arrow__(_in_own_chunk(cells)), index)
         some = column if self.selected is None else _filter(column, self.backend, self.selected)
         if self.backend == "pyarrow":
             return _in_own_chunk(some)
@@ -517,12 +524,6 @@ class Table:
             return _kept_polars(some)
         if self.backend == "pandas" and some.dtype == "category":
             return some.cat.remove_unused_categories()
-        if self.backend == "pandas" and getattr(some.dtype, "pyarrow_dtype", None) is not None:
-            import pandas as pd
-
-            parts = pa.chunked_array(pa.Array.from_pandas(some)).chunks
-            met = _in_own_chunk(pa.chunked_array(parts, some.dtype.pyarrow_dtype))
-            return pd.Series(some.dtype.__from_arrow__(met), some.index)
         return some
 
     def _numbered(self, name: str, numbers: NDArray[np.int64]) -> Any:

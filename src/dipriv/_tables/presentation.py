@@ -15,8 +15,6 @@ class Presentation:
     separator: str | None = None
     quotes_texts: bool = True
     """Whether all texts are in quotes, as the names of columns are; else those that need it."""
-    encoding: str | None = None
-    """Of a text file in which letters of ASCII are what they are, but others may not be those of UTF-8."""
     has_plain_numbers: bool = False
     """Whether numbers have a type of their own, so that a decimal mark is that of columns of text alone."""
     notations: Mapping[str, Notation] = field(default_factory=dict)

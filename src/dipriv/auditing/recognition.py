@@ -171,6 +171,7 @@ def _as_version_3(place: Path) -> None:
             ALTER TABLE dipriv_contents DROP COLUMN repeats;
             ALTER TABLE dipriv_contents DROP COLUMN is_own;
             ALTER TABLE dipriv_releases DROP COLUMN is_own;
+            ALTER TABLE dipriv_releases DROP COLUMN keys_digest;
             ALTER TABLE dipriv_columns DROP COLUMN label;
             ALTER TABLE dipriv_distinct DROP COLUMN content;
             ALTER TABLE dipriv_datasets DROP COLUMN splits_by_cells;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -228,6 +228,8 @@ class Ledger:
             digest = None if unit is None else unit.digest
             for each in (name, *also):
                 queries.check_unit_column(connection, each, table, unit)
+            if release.keys_digest is not None and unit is not None:
+                queries.check_held_persons(connection, name, table, unit, release.keys_digest)
             if release.is_new:
                 queries.affirm(connection, names, table)
             dataset, *_ = [_register(connection, each, table) for each in (name, *also)]
@@ -235,7 +237,10 @@ class Ledger:
                 split = {"split_key": release.split_key, "holdout": release.holdout, "split_by": json.dumps(release.by)}
                 split["splits_by_cells"] = 1
                 connection.execute(update(DATASETS).where(DATASETS.c.id == dataset).values(**split))
-            first, *more = [self._spend(connection, each, epsilon, guarantee, output, digest) for each in (name, *also)]
+            of_keys = {"unit_digest": digest, "keys_digest": release.keys_digest}
+            first, *more = [
+                self._spend(connection, each, epsilon, guarantee, output, of_keys) for each in (name, *also)
+            ]
             return replace(first, also=tuple(more))
 
     def add_table(
@@ -409,7 +414,7 @@ class Ledger:
         epsilon: float,
         guarantee: Guarantee,
         output: str | None,
-        unit_digest: bytes | None = None,
+        of_keys: Mapping[str, bytes | None] | None = None,
     ) -> Reservation:
         option = self._database.option
         stored = queries.locked_dataset(connection, name, option)
@@ -427,7 +432,7 @@ class Ledger:
             started=now(),
             guarantee=json.dumps(guarantee.to_dict()),
             output=_file_name(output),
-            unit_digest=unit_digest,
+            **(of_keys or {}),
         )
         return Reservation(queries.add(connection, release), dataset.releases + 1, dataset.name)
 
@@ -438,7 +443,7 @@ class Ledger:
             raise _not_reserved(release, None)
         stored = queries.locked_dataset(connection, other, self._database.option)
         values = {name: value for name, value in spent.items() if name != RELEASES.c.number.name}
-        values |= {"dataset": stored.id, "is_own": 0, "unit_digest": None}
+        values |= {"dataset": stored.id, "is_own": 0, "unit_digest": None, "keys_digest": None}
         number = queries.add(connection, insert(RELEASES).values(**values))
         return Reservation(number, stored.dataset.releases + 1, other, is_own=False)
 

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, inse
 from dipriv._base.decimals import exact, round_up
 from dipriv._base.near_names import near_names
 from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, is_part, shared
-from dipriv.errors import BudgetError, InputError, LedgerError
+from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, UnitKind, unreadable
 from dipriv.ledger.recognition import RARE_ROWS, Resemblance, listed, resemblances
 from dipriv.ledger.request import DatasetState
@@ -31,6 +31,9 @@ from dipriv.ledger.values import (
     check_name,
     why_unbounded,
 )
+
+SAME_PERSONS = 0.25
+"""The least share of keys, of the table that has fewer, that two tables of the same persons have in common."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +272,8 @@ def check_unit_column(
     """Raise BudgetError if the persons of this release seem to be in another column than those of an earlier one.
 
     The unit column has changed if it has neither the cells nor many values of an earlier one, but another column of the
-    table has, or if it has those of a column of an earlier table that had another name.
+    table has, or if it has those of a column of an earlier table that had another name. Of a column of the same name,
+    values that both have by chance count, too, such as numbers of persons who have many rows.
     """
     earlier = select(RELEASES.c.unit_digest).join_from(RELEASES, DATASETS).where(DATASETS.c.name == name)
     digests = {bytes(found) for found in connection.execute(earlier.distinct()).scalars() if found is not None}
@@ -285,11 +289,50 @@ def check_unit_column(
             shared(bytes(other.sketch), one.sketch, (other.rows, table.rows)).is_telling(RARE_ROWS) for other in stored
         )
 
-    if not is_among(unit, units) and (is_among(unit, others) or any(is_among(one, units) for one in table.columns)):
+    has_its_name = any(
+        column.label is not None
+        and bytes(column.label) == unit.label
+        and shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)).share >= SAME_PERSONS
+        for column in units
+    )
+    if not (has_its_name or is_among(unit, units)) and (is_among(unit, others) or any(is_among(one, units) for one in table.columns)):
         raise BudgetError(
             f"earlier releases of data set {name!r} took the unit from a column that has another name in this table, "
             "or is not in it: the persons of this release would be others, and their ε do not add up.",
             "Give the columns the names that they had in the earlier releases, and leave the unit in the table.",
+        )
+
+
+def check_held_persons(
+    connection: Connection, name: str, table: TableFingerprint, unit: ColumnFingerprint, keys_digest: bytes
+) -> None:
+    """Raise DisclosureError if persons whom an earlier release held out would be released, or the other way round.
+
+    Of the same keys, this release must make the same of them: keys that are read in another way, such as dates as text,
+    are other persons to a split. Other keys, as of a table that has grown, must have many values in common with earlier
+    ones. Where persons have so many rows that no values are sampled, that is not verified.
+    """
+    facts = select(RELEASES.c.unit_digest, RELEASES.c.keys_digest).join_from(RELEASES, DATASETS)
+    earlier = connection.execute(facts.where(DATASETS.c.name == name, RELEASES.c.unit_digest.is_not(None))).all()
+    same = [release for release in earlier if bytes(release.unit_digest) == unit.digest]
+    if any(release.keys_digest is not None and bytes(release.keys_digest) != keys_digest for release in same):
+        raise DisclosureError(
+            f"the keys of persons are read in another way than for an earlier release of data set {name!r}: other "
+            "persons would be held out, and some of those who were held out would be released.",
+            "Read their column as before: with the same type, decimal mark and order of dates.",
+        )
+    if same or not earlier or not unit.sketch:
+        return
+    stored = select(COLUMNS.c.digest, COLUMNS.c.sketch, CONTENTS.c.rows).select_from(COLUMNS).join(CONTENTS)
+    columns = connection.execute(stored.join(DATASETS).where(DATASETS.c.name == name)).all()
+    digests = {bytes(release.unit_digest) for release in earlier}
+    sampled = [column for column in columns if bytes(column.digest) in digests and column.sketch]
+    found = [shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)).share for column in sampled]
+    if found and max(found) < SAME_PERSONS:
+        raise DisclosureError(
+            f"few keys of persons are among those of earlier releases of data set {name!r}: if they are new keys of "
+            "the same persons, others would be held out, and some of those who were held out would be released.",
+            "Give persons the keys that they had. If these are other people, they are another data set.",
         )
 
 

@@ -35,7 +35,7 @@ class ReleaseRequest:
     """A table's data set, its fingerprint and its split.
 
     `is_new` affirms that the table describes other people than the data sets that it resembles, but for its own and
-    those in `also`, which count it, too.
+    those in `also`, which count it, too. `keys_digest` is that of `Split.digest_of`, if persons are held out.
     """
 
     name: str
@@ -45,6 +45,7 @@ class ReleaseRequest:
     by: str | None = None
     split_key: bytes | None = field(default=None, repr=False)
     also: tuple[str, ...] = ()
+    keys_digest: bytes | None = field(default=None, repr=False)
 
     def column(self, name: str | None) -> ColumnFingerprint | None:
         """The fingerprint of a column, if the table has one of this name."""

@@ -30,11 +30,11 @@ from sqlalchemy import (
 from dipriv._base.table_fingerprint import SAMPLE_SIZE, SKETCH_SIZE
 from dipriv.errors import LedgerError
 
-VERSION = 6
+VERSION = 7
 """Version 1 had no δ; versions 1 and 2 had one fingerprint a table, which depended on options of the release. Version 3
 had small samples of rows, without counts, and what a keeper affirmed of a table held for its data set. Version 4
 did not tell the releases of a data set from those of others with rows of it. Version 5 held out persons by their keys
-as they are written."""
+as they are written. Version 6 did not keep who is held out."""
 KEY_BYTES = 32
 MAX_VALUE_BYTES = 1 << 24
 """The longest text or blob that SQLite may read from a ledger."""
@@ -134,6 +134,7 @@ RELEASES = Table(
     Column("guarantee", Text, nullable=False),
     Column("output", Text),
     Column("unit_digest", LargeBinary),  # of the cells of the column of the privacy unit or of the split
+    Column("keys_digest", LargeBinary),  # of the keys that persons were held out by, as they were read
     # 0: made for another data set, by a stream that had rows of this one
     Column("is_own", Integer, CheckConstraint("is_own IN (0, 1)"), nullable=False, server_default="1"),
     sqlite_autoincrement=True,
@@ -144,6 +145,7 @@ ADDED: dict[int, tuple[Column[Any], ...]] = {
     4: (CONTENTS.c.repeats, COLUMNS.c.label, DISTINCT.c.content),
     5: (CONTENTS.c.is_own, RELEASES.c.is_own),
     6: (DATASETS.c.splits_by_cells,),
+    7: (RELEASES.c.keys_digest,),
 }
 """The columns that each version after the first added."""
 ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT), 4: (SAMPLES,)}
@@ -211,6 +213,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "guarantee": _TEXT,
         "output": _TEXT,
         "unit_digest": _DIGEST,
+        "keys_digest": _DIGEST,
         "is_own": _FLAG,
     },
 }

@@ -91,6 +91,11 @@ class LedgerSession:
         self.request.check(self.known)
         return split
 
+    def holds_out(self, keys_digest: bytes | None) -> None:
+        """Who is held out, if that is decided by keys of persons; `reserve` refuses others than before."""
+        if self.request.by is not None:
+            self.request = replace(self.request, keys_digest=keys_digest)
+
     def fingerprint_key(self) -> bytes:
         """The key for fingerprints of further tables."""
         return _cells_key(self.ledger)

@@ -54,7 +54,7 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True, eq=False)
 class Plan(Generic[Data]):
-    """A release before ε is spent: public facts and the guarantee. Nothing in it shows a private fact."""
+    """A release before ε is spent: public facts and the guarantee, for the keeper of the table."""
 
     options: ReleaseOptions
     guarantee: Guarantee
@@ -212,6 +212,7 @@ def prepare(
         )
     )
     try:
+        progress("reading", rows.n_rows, rows.n_rows)
         columns, declared = columns_of(rows, names, declared)
         check_anew(rows, anew)
         table_columns, rewriting = tuple(columns), None
@@ -226,6 +227,8 @@ def prepare(
         uses_holdout = options.uses_holdout and not source.releases_later
         split = _split(options, session, bits) if uses_holdout else None
         selection = rows.select(split, options.contribution_bound, options.groups if uses_holdout else None, bits)
+        if session is not None:
+            session.holds_out(selection.keys_digest)
         check_totals(columns, totals_of(declared), selection.n_released)
         warn_of_differing_rows(selection)
         if uses_holdout:

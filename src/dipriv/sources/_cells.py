@@ -95,6 +95,35 @@ def cell_hashes(array: pa.Array, key: Words) -> Hashes:
     return _of_objects(array, key)
 
 
+def value_hashes(array: pa.Array, key: Words) -> Hashes:
+    """The keyed hashes of the values of a column, without nulls: texts are equal that are written alike, but for spaces
+    at their ends; others by their exact values.
+    """
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return value_hashes(array.storage, key)
+    if pt.is_dictionary(kind):
+        labels, places = value_hashes(array.dictionary, key), array.indices.to_numpy(zero_copy_only=False)
+        return Hashes(labels.high[places], labels.low[places])
+    if pt.is_run_end_encoded(kind):
+        labels, places = value_hashes(array.values, key), run_places(array)
+        return Hashes(labels.high[places], labels.low[places])
+    if pt.is_floating(kind):
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0  # -0.0 is 0.0
+        return hash_words(values.view(np.int64), np.full(len(array), REAL, np.uint8), key)
+    if pt.is_integer(kind) or (pt.is_temporal(kind) and not pt.is_interval(kind)):
+        if pt.is_temporal(kind):
+            array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        words = array.to_numpy(zero_copy_only=False).astype(np.int64)
+        return hash_words(words, np.full(len(array), NUMBER, np.uint8), key)
+    if not (_is_text(kind) or _is_binary(kind)):
+        array = array.cast(pa.string()) if pt.is_decimal(kind) or pt.is_boolean(kind) else _all_written(array)
+    text, ends = _bytes_of(array)
+    found = Hashes.empty(len(array))
+    _hash_trimmed(text, ends, key[0], key[1], found.high, found.low)
+    return found
+
+
 def canonical_cells(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The words and kinds of the canonical forms, of an array without nulls that is no dictionary."""
     kind = array.type
@@ -103,7 +132,7 @@ def canonical_cells(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint
     if pt.is_integer(kind) or pt.is_boolean(kind) or (pt.is_temporal(kind) and not pt.is_interval(kind)):
         return _words_of_integers(array)
     if not (_is_text(kind) or _is_binary(kind)):
-        array = array.cast(pa.string()) if pt.is_decimal(kind) else pa.array(map(_written, array), pa.large_string())
+        array = array.cast(pa.string()) if pt.is_decimal(kind) else _all_written(array)
     _, words, kinds, _ = _read_all(array)
     return words, kinds
 
@@ -220,7 +249,11 @@ def _number(text: bytes) -> float:
 
 def _of_objects(array: pa.Array, key: Words) -> Hashes:
     """Nested cells and intervals, written by Python, one by one and slowly."""
-    return _of_texts(pa.array([_written(cell) for cell in array], pa.large_string()), key)
+    return _of_texts(_all_written(array), key)
+
+
+def _all_written(array: pa.Array) -> pa.Array:
+    return pa.array([_written(cell) for cell in array], pa.large_string())
 
 
 def _written(cell: pa.Scalar) -> str | None:
@@ -394,6 +427,15 @@ def _trimmed(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int]:
     while start < stop and text[stop - 1] <= 32:
         stop -= 1
     return start, stop
+
+
+@jit
+def _hash_trimmed(
+    text: NDArray[np.uint8], ends: NDArray[np.int64], k0: np.uint64, k1: np.uint64, high: Words, low: Words
+) -> None:
+    for i in range(len(high)):
+        start, stop = _trimmed(text, ends[i], ends[i + 1])
+        high[i], low[i] = _hash_bytes(text, start, stop, TEXT, k0, k1)
 
 
 @jit

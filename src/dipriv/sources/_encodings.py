@@ -1,14 +1,15 @@
-"""Text that is not what its encoding says: bytes that are no UTF-8, and UTF-8 that was read in another encoding."""
+"""Text that is not what its encoding says: bytes that are no UTF-8, and UTF-8 that is read in another encoding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import codecs
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from dipriv._tables.arrow import is_text
+from dipriv.errors import InputError
 
 
 def with_valid_text(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -28,30 +29,40 @@ def _valid(array: pa.Array) -> pa.Array:
     return array
 
 
-def as_in_utf8(encoding: str) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Rows of a file that was read in this encoding; cells whose bytes are in UTF-8 are what they are there.
+@dataclass(eq=False)
+class OtherEncoding:
+    """A stream of bytes that are read in another encoding than UTF-8; refused at its end if they are in UTF-8.
 
-    A ledger looks at these, so that a file in UTF-8 is the same table in whichever encoding it is read.
+    Read in two encodings, a table would be two: other labels, and other persons in a hold-out. Bytes of ASCII alone are
+    the same in both.
     """
 
-    def converted(array: pa.Array) -> pa.Array:
-        if pt.is_dictionary(array.type):
-            return pa.DictionaryArray.from_arrays(array.indices, converted(array.dictionary))
-        if not is_text(array.type):
-            return array
-        odd = pc.fill_null(pc.invert(pc.string_is_ascii(array)), False)
-        texts = [_in_utf8(text, encoding) for text in array.filter(odd).to_pylist()]
-        return pc.replace_with_mask(array, odd, pa.array(texts, array.type)) if texts else array
+    stream: Any = field(repr=False)
+    name: str
+    encoding: str
+    closed: bool = False
+    _decoder: Any = field(repr=False, default_factory=codecs.getincrementaldecoder("utf-8"))
+    _is_utf8: bool = True
+    _is_ascii: bool = True
 
-    def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.record_batch(list(map(converted, batch.columns)), names=batch.schema.names)
+    def readable(self) -> bool:
+        return True
 
-    return convert
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        content: bytes = self.stream.read(size) if size >= 0 else self.stream.read()
+        if self._is_utf8 and not (self._is_ascii and content.isascii()):
+            self._is_ascii = False
+            try:
+                self._decoder.decode(content, final=not content)
+            except UnicodeDecodeError:
+                self._is_utf8 = False
+        if not content and self._is_utf8 and not self._is_ascii:
+            raise InputError(
+                f"{self.name}: it is in UTF-8, not in {self.encoding}.",
+                "Leave the encoding out. If its letters are wrong then, write the file in UTF-8, and give that.",
+            )
+        return content
 
-
-def _in_utf8(text: str, encoding: str) -> str:
-    try:
-        content = text.encode(encoding)
-        return text if content.isascii() else content.decode("utf-8")  # encodings in 7 bits are never UTF-8
-    except UnicodeError:
-        return text
+    def close(self) -> None:
+        self.closed = True

@@ -19,10 +19,10 @@ from dipriv._base.arrays import Mask
 from dipriv._base.decimals import at_most, round_down
 from dipriv._random.bits import Bits
 from dipriv._random.streams import Stream
-from dipriv._tables.frames import Table
+from dipriv._tables.frames import Table, check_names
 from dipriv.errors import InputError
-from dipriv.sources._cells import cell_hashes
-from dipriv.sources.holdout import Split
+from dipriv.sources._cells import cell_hashes, value_hashes
+from dipriv.sources.holdout import Split, checked_keys
 
 _NO_SECRET = np.zeros(2, dtype=np.uint64)
 """The key of hashes that do not leave a release: they are compared, and forgotten."""
@@ -88,7 +88,8 @@ class ContributionBound:
 
 def unit_keys(unit: ContributionBound, table: Table, bits: Bits, first: int = 0) -> tuple[NDArray[np.uint64], ...]:
     """A keyed number for each row's unit, one for the row itself, and one for its cell in each constant column."""
-    keys = Split.new(by=unit.column, bits=bits.child(Stream.PERSONS)).scores(table)
+    check_names([unit.column], table.names, "the split")
+    keys = value_hashes(checked_keys(table, unit.column), bits.child(Stream.PERSONS).words(2)).high
     cells = [cell_hashes(table.array(name), _NO_SECRET).high for name in unit.constant]
     return keys, Split.new(bits=bits.child(Stream.ROWS_OF_PERSONS)).scores(table, first), *cells
 

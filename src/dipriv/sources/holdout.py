@@ -162,14 +162,20 @@ class Split:
         if self.by is None:
             return Draws(self._bits, first, table.rows).words()
         check_names([self.by], table.names, "the split")
-        array = _keys(table.array(self.by))
-        if array.null_count or _has_nan(array):
-            raise InputError(
-                f"column {self.by!r} decides the split but has nulls.",
-                "Fill them, or split by position (by=None).",
-                command="Fill them, or leave --unit out.",
-            )
-        return self._of_values(array)
+        return self._of_values(checked_keys(table, self.by))
+
+    def digest_of(self, scores: NDArray[np.uint64]) -> bytes:
+        """16 bytes for the scores of a table's rows, in any order: another digest means that rows may change sides.
+
+        Parameters
+        ----------
+        scores : of all rows, as `scores` gives them.
+
+        Returns
+        -------
+        The digest, which the split's key keys.
+        """
+        return hashlib.blake2b(np.sort(scores).astype("<u8").tobytes(), key=self.key, digest_size=16).digest()
 
     def save(self, path: str | Path) -> None:
         """Write the split, secret key included, readable by the owner only.
@@ -261,6 +267,18 @@ class Split:
         return np.frombuffer(hashlib.blake2b(b"cells", key=self.key, digest_size=16).digest(), dtype="<u8")
 
 
+def checked_keys(table: Table, name: str) -> pa.Array:
+    """The keys of a column, none of which is null."""
+    array = _keys(table.array(name))
+    if array.null_count or _has_nan(array):
+        raise InputError(
+            f"column {name!r} decides the split but has nulls.",
+            "Fill them, or split by position (by=None).",
+            command="Fill them, or leave --unit out.",
+        )
+    return array
+
+
 def _keys(array: pa.Array) -> pa.Array:
     """The same keys in a type that Arrow's functions take; bytes are the text that they are in UTF-8."""
     if pa.types.is_run_end_encoded(array.type):
@@ -268,7 +286,7 @@ def _keys(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = array.dictionary_decode()
     if not any(is_of(array.type) for is_of in _BYTES):
-        return array
+        return array if not pa.types.is_string(array.type) or _is_valid(array) else _keys(array.cast(pa.binary()))
     return pa.array([_text(value) for value in array.to_pylist()], pa.large_string())
 
 
@@ -276,6 +294,14 @@ def _has_nan(array: pa.Array) -> bool:
     if pa.types.is_dictionary(array.type) and pa.types.is_floating(array.type.value_type):
         array = array.dictionary_decode()
     return bool(pa.types.is_floating(array.type) and pc.any(pc.is_nan(array)).as_py())
+
+
+def _is_valid(array: pa.Array) -> bool:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _text(value: bytes | None) -> str | None:

@@ -69,7 +69,6 @@ class TableSource:
         table, questions = settle_table(self.table, request.privatized, request.types)
         asked = {question.column for question in questions}
         ask(questions, unusable([name for name in request.privatized if name not in asked], table.column))
-        request.progress("reading", table.rows, table.rows)
         return TableRows(table, fingerprint)
 
 
@@ -121,6 +120,7 @@ class TableRows:
             None if split is None else held,
             None if bound is None else numbers_of(bound.keys[~held & inside]),
             {} if bound is None else bound.differing,
+            None if split is None or split.by is None else split.digest_of(split.scores(self.table)),
         )
 
     def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:

@@ -149,6 +149,8 @@ class RowSelection:
     """With a privacy unit: whose each released row is, numbered 1, 2, ... in the order of their first released rows."""
     differing: Mapping[str, int] = field(repr=False, default_factory=dict)
     """{constant column: how many persons have rows that differ there}: private."""
+    keys_digest: bytes | None = field(repr=False, default=None)
+    """`Split.digest_of` the keys of all rows, where they decide who is held out."""
 
     @property
     def n_dropped(self) -> int:

@@ -29,7 +29,6 @@ from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
 from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError, InternalError, SourceChangedError, unusable
 from dipriv.sources._blocks import block_digest, cut
-from dipriv.sources._encodings import as_in_utf8
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources._kept import KeptBatches, ReadOnce
@@ -124,7 +123,7 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
     every = _columns_to_read(rows, request)
     key, digests, count = os.urandom(32), list[bytes](), 0
     running, kept = RunningCounts(), KeptBatches()
-    for block in ahead(_blocks(rows, every, no_look if seen is None else _look_of(seen, rows.presentation.encoding))):
+    for block in ahead(_blocks(rows, every, no_look if seen is None else seen.update)):
         table = frames.read_stored(block.select([name for name in every if name in used]), rows.schema)
         labels = [name for name in request.privatized if table.column(name).storage.family == "label"]
         table = table.stored(labels)
@@ -142,14 +141,6 @@ def _first_pass(rows: TypedBatches, request: Scan) -> StreamedRows:
     fingerprint = None if seen is None else seen.result()
     read = tuple(name for name in names if name in used)
     return StreamedRows(rows, read, request, count, fingerprint, running.total(), key, tuple(digests), kept)
-
-
-def _look_of(seen: PrefixFingerprints, encoding: str | None) -> Look:
-    """How a ledger looks at rows of a text file."""
-    if encoding is None:
-        return seen.update
-    converted = as_in_utf8(encoding)
-    return lambda batch: seen.update(converted(batch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +204,12 @@ class StreamedRows:
             raise InternalError("a stream has no groups.", "This is a fault in dipriv: please report it.")
         if split is None and unit is None:
             return RowSelection(self.n_rows, n_released=self.n_rows)
-        held, keys = [], []
+        held, keys, scores = [], [], []
+        by_key = split is not None and split.by is not None
         for position, table in self.tables("selecting rows"):
             held.append(np.zeros(table.rows, dtype=bool) if split is None else split.held_out(table, position))
+            if split is not None and by_key:
+                scores.append(split.scores(table))
             if unit is not None:
                 keys.append(unit_keys(unit, table, bits, position))
         out = np.concatenate(held)
@@ -232,6 +226,7 @@ class StreamedRows:
             None if bound is None else bound.kept,
             persons=None if bound is None else numbers_of(bound.keys[~out & inside]),
             differing={} if bound is None else bound.differing,
+            keys_digest=split.digest_of(np.concatenate(scores)) if split is not None and by_key else None,
         )
 
     def countable(self, selection: RowSelection, view: View | None = None) -> CountableRows:

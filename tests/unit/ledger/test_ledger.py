@@ -593,8 +593,8 @@ def alter(ledger: Ledger, statement: str) -> None:
 
 
 def test_another_version_is_refused(ledger: Ledger, url: str) -> None:
-    alter(ledger, "UPDATE dipriv_ledger SET version = 7")
-    refused(LedgerError, "has version 7", "reads versions 1 to 6", call=lambda: Ledger.open(url))
+    alter(ledger, "UPDATE dipriv_ledger SET version = 8")
+    refused(LedgerError, "has version 8", "reads versions 1 to 7", call=lambda: Ledger.open(url))
     alter(ledger, "DELETE FROM dipriv_ledger")
     refused(LedgerError, "has version None", call=lambda: Ledger.open(url))
     alter(ledger, "ALTER TABLE dipriv_ledger RENAME version TO edition")
@@ -645,6 +645,7 @@ def as_version_1(ledger: Ledger) -> None:
         "DROP TABLE dipriv_columns",
         "DROP TABLE dipriv_contents",
         "ALTER TABLE dipriv_releases DROP COLUMN is_own",
+        "ALTER TABLE dipriv_releases DROP COLUMN keys_digest",
         "ALTER TABLE dipriv_releases DROP COLUMN unit_digest",
         "ALTER TABLE dipriv_releases DROP COLUMN delta",
         "ALTER TABLE dipriv_datasets DROP COLUMN delta_budget",

@@ -240,6 +240,7 @@ def test_a_ledger_of_version_3_keeps_what_it_knows(ledger: Ledger, url: str) -> 
         "ALTER TABLE dipriv_contents DROP COLUMN repeats",
         "ALTER TABLE dipriv_contents DROP COLUMN is_own",
         "ALTER TABLE dipriv_releases DROP COLUMN is_own",
+        "ALTER TABLE dipriv_releases DROP COLUMN keys_digest",
         "ALTER TABLE dipriv_columns DROP COLUMN label",
         "ALTER TABLE dipriv_distinct DROP COLUMN content",
         "ALTER TABLE dipriv_datasets DROP COLUMN splits_by_cells",

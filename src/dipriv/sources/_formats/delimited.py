@@ -24,6 +24,7 @@ from dipriv._tables.presentation import Presentation, TextColumns
 from dipriv._tables.repeated import coded, distinct
 from dipriv.dialect import DETECTED, SEPARATORS, Dialect
 from dipriv.errors import InputError
+from dipriv.sources._encodings import OtherEncoding
 from dipriv.sources._errors import BLOCK_BYTES
 from dipriv.sources._formats.quotes import CheckedQuotes
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
@@ -157,8 +158,7 @@ class DelimitedText:
 
     def presentation(self, file: TableFile) -> Presentation:
         layout = self.layout(file)
-        own = layout.encoding if layout.encoding != _UTF8 and "A".encode(layout.encoding) == b"A" else None
-        return Presentation(separator=layout.separator, quotes_texts=layout.quotes_names, encoding=own)
+        return Presentation(separator=layout.separator, quotes_texts=layout.quotes_names)
 
     def described(self, file: TableFile) -> str:
         return str(self.layout(file))
@@ -284,7 +284,9 @@ class DelimitedText:
     def _checked(self, file: TableFile, stream: Any, skip: int) -> CheckedQuotes:
         layout = self.layout(file)
         if layout.encoding != _UTF8:
-            stream = pa.transcoding_input_stream(stream, layout.encoding, "utf8")
+            has_ascii = "A".encode(layout.encoding) == b"A"
+            own = pa.PythonFile(OtherEncoding(stream, file.name, layout.encoding), "r") if has_ascii else stream
+            stream = pa.transcoding_input_stream(own, layout.encoding, "utf8")
         return CheckedQuotes(stream, file.name, layout.quote, layout.separator, skip, layout.ends_with_return)
 
     def _translated(self, file: TableFile) -> _TranslatedErrors:

@@ -35,6 +35,7 @@ _NEXT = {
     _AFTER_RETURN: (*[_RETURN_INSIDE] * 3, _START, *[_RETURN_INSIDE] * 2),
 }
 """The next state for each kind of byte."""
+_LINE_FEED = 10
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -54,6 +55,9 @@ class CheckedQuotes:
     _state: int = _START
     _lines: int = 0
     _begun: bool = False
+    _held: bytes = b""
+    """A carriage return that the last bytes ended with: Arrow, which gets the bytes block by block, leaves out a new
+    line at the start of one if the block before ends so, also in quotes."""
 
     def __post_init__(self) -> None:
         rows = _NEXT | ({_AFTER_RETURN: _NEXT[_START]} if self.ends_with_return else {})
@@ -68,9 +72,13 @@ class CheckedQuotes:
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes; refuses the file at the place of its first fault."""
-        content: bytes = self.stream.read(size) if size >= 0 else self.stream.read()
-        if content:
-            self._check(content)
+        more: bytes = self.stream.read(max(1, size - len(self._held))) if size >= 0 else self.stream.read()
+        content, self._held = self._held + more, b""
+        if more:
+            self._check(more)
+            if content.endswith(b"\r"):
+                content, self._held = content[:-1], b"\r"
+                return content or self.read(size)
         elif self._state in (_QUOTED, _QUOTED_LINES):
             raise self._fault("a quote is not closed before the end of the file")
         return content
@@ -91,7 +99,7 @@ class CheckedQuotes:
             if self._state == _RETURN_INSIDE:
                 what = "a carriage return is in a cell without quotes"
             raise self._fault(f"line {line}: {what}")
-        self._lines += content.count(b"\n")
+        self._lines += int(np.count_nonzero(np.frombuffer(content, dtype=np.uint8) == _LINE_FEED))
 
     def _scanned(self, content: bytes, start: int) -> int:
         """The place of the first fault; -1 if there is none."""
@@ -101,7 +109,11 @@ class CheckedQuotes:
             self._state = _START if is_start else _PLAIN
             return -1
         letters = np.frombuffer(content, dtype=np.uint8)
-        self._state, place = scan(letters, start, self._state, self._kinds, self._next)
+        if self._state != _AFTER_RETURN and not _has_lone_return(content):
+            quotes = start + np.flatnonzero(letters[start:] == ord(self.quote))
+            self._state, place = scan_quotes(letters, start, quotes, self._state, ord(self.separator))
+        else:
+            self._state, place = scan(letters, start, self._state, self._kinds, self._next)
         return int(place)
 
     def _fault(self, what: str) -> InputError:
@@ -118,6 +130,53 @@ def _line_end(content: bytes, start: int) -> int | None:
         return None
     end = min(ends) + 1
     return end + (content[end - 1 : end + 1] == b"\r\n")
+
+
+def _has_lone_return(content: bytes) -> bool:
+    """Whether a carriage return is not followed by the end of a line, as far as these bytes say."""
+    return b"\r" in content and content.count(b"\r") != content.count(b"\r\n")
+
+
+@jit
+def scan_quotes(  # noqa: PLR0912 (one pass over the quotes)
+    letters: NDArray[np.uint8], start: int, quotes: NDArray[np.int64], state: int, separator: int
+) -> tuple[int, int]:
+    """What `scan` gives, from the places of all quotes, for bytes without a carriage return that is alone."""
+    place, end, count, at = start, len(letters), len(quotes), 0
+    while place < end:
+        if state in (_START, _PLAIN):
+            if at == count:
+                return (_START if letters[end - 1] in (separator, _LINE_FEED) else _PLAIN), -1
+            quote = quotes[at]
+            at += 1
+            is_first = state == _START if quote == place else letters[quote - 1] in (separator, _LINE_FEED)
+            place, state = quote + 1, (_QUOTED if is_first else _PLAIN)
+        elif state in (_QUOTED, _QUOTED_LINES):
+            quote = quotes[at] if at < count else end
+            while state == _QUOTED and place < quote:
+                if letters[place] in (_LINE_FEED, 13):
+                    state = _QUOTED_LINES
+                place += 1
+            place = quote + 1
+            at += 1
+            if quote < end:
+                state = _CLOSED if state == _QUOTED else _CLOSED_LINES
+        else:  # behind a closing quote
+            letter = letters[place]
+            if letter in (separator, _LINE_FEED, 13):
+                state = _START
+            elif at < count and quotes[at] == place:
+                if state == _SPACES_BEHIND:
+                    return _TEXT_BEHIND, place
+                at, state = at + 1, (_QUOTED if state == _CLOSED else _QUOTED_LINES)
+            elif state == _CLOSED:
+                state = _PLAIN
+            elif letter == 32:
+                state = _SPACES_BEHIND
+            else:
+                return _TEXT_BEHIND, place
+            place += 1
+    return state, -1
 
 
 @jit

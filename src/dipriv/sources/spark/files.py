@@ -25,7 +25,10 @@ READABLE = ("parquet", "csv", "tsv")
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """Files of one format with the same columns; `folder` is given to Spark whole, for columns in names of folders."""
+    """Files of one format with the same columns.
+
+    `folder` has them all; it is given to Spark whole where names of folders in it are columns (year=2025).
+    """
 
     name: str
     paths: tuple[Path, ...]
@@ -81,9 +84,12 @@ class SparkFiles:
 
     def _has_columns_in_names(self) -> bool:
         """Whether names of folders, such as year=2025, give Spark further columns."""
-        return self.folder is not None and any(
-            "=" in part for path in self.paths for part in path.relative_to(self.folder).parts[:-1]
-        )
+        return any(self._columns_in_name(path) for path in self.paths)
+
+    def _columns_in_name(self, path: Path) -> tuple[str, ...]:
+        if self.folder is None:
+            return ()
+        return tuple(part.partition("=")[0] for part in path.relative_to(self.folder).parts[:-1] if "=" in part)
 
     def _check(self) -> None:
         """All files have the columns and types of the first: Spark would fill in nulls, or mistake columns."""
@@ -93,6 +99,16 @@ class SparkFiles:
                 f"{self.paths[0].name} has one column, so that an empty line is a row with a missing cell; "
                 "Spark leaves empty lines out.",
                 "Write the table to Parquet files, or release it without Spark.",
+            )
+        if len({self._columns_in_name(path) for path in self.paths}) > 1 or (
+            self.folder is not None
+            and self._has_columns_in_names()
+            and any("=" not in part for path in self.paths for part in path.relative_to(self.folder).parts[:-1])
+        ):
+            raise InputError(
+                f"{self.name} has files in folders that name columns (year=2025), and files elsewhere, which Spark "
+                "would leave out.",
+                "Put all files in folders that name the same columns, or give those that are.",
             )
         for path in self.paths:
             own = self._columns(path)
@@ -106,7 +122,8 @@ class SparkFiles:
                 )
 
     def _read(self, session: Any) -> Any:
-        paths = [uri_of(path) for path in ([self.folder] if self.folder else self.paths)]
+        whole = self.folder is not None and self._has_columns_in_names()
+        paths = [uri_of(path) for path in ([self.folder] if whole and self.folder else self.paths)]
         if self.format == "parquet":
             return session.read.parquet(*paths)
         reader = session.read.option("header", True).option("sep", "\t" if self.format == "tsv" else ",")

@@ -138,7 +138,6 @@ class SparkSource:
             seen = None if request.fingerprint is None else _raw_fingerprint(raw, request.fingerprint.key)
             found = SparkRows.read(typed, typed, _empty(typed, {*request.used}), replace(request, fingerprint=None))
             rows = replace(found, fingerprint=seen)
-        request.progress("reading", rows.n_rows, rows.n_rows)
         return rows
 
 
@@ -409,7 +408,7 @@ class _FactsOfParts:
 def parts_of(found: list[PackFacts]) -> dict[int, Part]:
     """Where each task's rows stand in the table, from what is known of its blocks, in their order."""
     if not found:
-        raise _no_rows()
+        raise no_rows()
     if len({block[:2] for block in found}) < len(found):
         raise SourceChangedError("two tasks read the same rows.", REPEATABLE)
     parts, first = dict[int, Part](), 0
@@ -420,7 +419,7 @@ def parts_of(found: list[PackFacts]) -> dict[int, Part]:
     return parts
 
 
-def _no_rows() -> InputError:
+def no_rows() -> InputError:
     return InputError("the table has no rows.", "Pass a table with at least one row.")
 
 
@@ -446,7 +445,7 @@ def summary_of(found: list[PackFacts], key: bytes | None, names: Sequence[str]) 
     """What the first pass found in all rows, from what is known of their blocks, in their order."""
     parts = [Summary.from_bytes(summary, key, names) for *_, summary in found if summary]
     if not parts:
-        raise _no_rows()
+        raise no_rows()
     return reduce(Summary.then, parts)
 
 

@@ -41,6 +41,7 @@ from dipriv.sources.spark.frame import (
     fingerprint_of,
     first_packs,
     new_name,
+    no_rows,
     parts_of,
     summary_of,
     task_cores,
@@ -95,12 +96,12 @@ class ParquetSource:
             ranges = ranges_of(self.paths, PART_ROWS)
         if ranges is None:
             return self.through_spark().scan(request)
+        if not ranges:
+            raise no_rows()
         check_workers(self.session.sparkContext)
         others = [name for name in request.privatized if name not in self._texts(request.privatized)]
         check_given(request.types, {name: shown_type(self.schema.field(name).type) for name in others})
-        rows = RangedRows.read(ParquetRanges(self.session, self.schema, ranges), request)
-        request.progress("reading", rows.n_rows, rows.n_rows)
-        return rows
+        return RangedRows.read(ParquetRanges(self.session, self.schema, ranges), request)
 
     def _texts(self, names: Sequence[str]) -> list[str]:
         """The columns among these that Spark reads as text."""
