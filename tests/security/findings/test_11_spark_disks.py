@@ -21,10 +21,14 @@ import pytest
 
 import dipriv
 from dipriv._random.bits import source
+from dipriv._sinks import FolderSink
 from dipriv.errors import BudgetError, DiprivError
 from dipriv.ledger import Ledger
 from dipriv.release.fitting import FitPlan
+from dipriv.release.options import ReleaseOptions
+from dipriv.release.privatize import release_file
 from dipriv.sources.spark import workspace
+from dipriv.sources.spark.files import SparkFiles
 from tests import spark_support
 
 pytest.importorskip("pyspark", reason="pyspark is not installed; make test installs it, or pip install dipriv[spark]")
@@ -170,6 +174,31 @@ def test_an_error_on_the_driver(rows: Any, found_in: Search, monkeypatch: pytest
     with pytest.raises(RuntimeError):
         dipriv.privatize(rows, 1.0)
     assert during  # control
+    assert not found_in(MARK.encode())
+
+
+@pytest.mark.parametrize("form", ["DataFrame", "files"])
+def test_an_error_of_the_progress_bar(form: str, rows: Any, found_in: Search, session: Any, tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    reports: list[str] = []
+
+    def breaks(what: str, done: float, total: float | None) -> None:
+        reports.append(what)
+        if what == "reading" and done:
+            raise RuntimeError
+
+    def release() -> None:
+        if form == "DataFrame":
+            dipriv.privatize(rows, 1.0, progress=breaks)
+        else:
+            files, out = SparkFiles.find(str(tmp_path / "rows.parquet")).open(), FolderSink.at(tmp_path / "out")
+            release_file(files, out, ReleaseOptions(1.0), progress=breaks)
+
+    before = set(session.sparkContext._jsc.getPersistentRDDs())
+    with pytest.raises(RuntimeError):
+        release()
+    assert "reading" in reports  # control
+    assert set(session.sparkContext._jsc.getPersistentRDDs()) == before
     assert not found_in(MARK.encode())
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -278,3 +279,46 @@ def test_nothing_stays_on_disks(session: Any, files: Path, tmp_path: Path, monke
         "out.sheet.html",
         "out.sheet.json",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("form", ["csv", "parquet", "hold-out", "large strings"])
+def test_files_in_folders_of_folders_are_all_released(session: Any, form: str, tmp_path: Path) -> None:
+    table = TABLE.select(["key", "age", "city"]).slice(0, 900)
+    if form == "large strings":  # as polars writes them
+        table = table.set_column(2, "city", table["city"].cast(pa.large_string()))
+    for number, place in enumerate(["", "2024", "2025/may"]):
+        (tmp_path / "in" / place).mkdir(parents=True, exist_ok=True)
+        part, path = table.slice(300 * number, 300), tmp_path / "in" / place / f"rows.{form[:3]}"
+        if form == "csv":
+            pacsv.write_csv(part, path)
+        else:
+            pq.write_table(part, path.with_suffix(".parquet"))
+    files = SparkFiles.find(str(tmp_path / "in")).open()
+    options = ReleaseOptions(1.0, keep=["key"], reference="holdout" if form == "hold-out" else None)
+    found = release_file(files, FolderSink.at(tmp_path / "out"), options)
+    assert found.row_counts.read == 900
+    if form != "hold-out":
+        keys = pq.read_table(tmp_path / "out")["key"].to_pylist()
+        assert sorted(map(int, keys)) == table["key"].to_pylist()
+
+
+def test_files_that_spark_would_leave_out_are_refused(tmp_path: Path) -> None:
+    for odd in ("", "other", "month=5", "year=2026/more"):
+        folder = tmp_path / (odd.replace("/", "-") or "top")
+        for place in ("year=2024", "year=2025", odd):
+            write_files(folder / place, TABLE.slice(0, 10), [10], 10)
+        with pytest.raises(InputError, match="Spark would leave out"):
+            SparkFiles.find(str(folder))
+    write_files(tmp_path / "years" / "year=2024", TABLE.slice(0, 10), [10], 10)
+    write_files(tmp_path / "years" / "year=2025", TABLE.slice(0, 10), [10], 10)
+    assert len(SparkFiles.find(str(tmp_path / "years")).paths) == 2  # control
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_a_table_without_rows_is_refused(session: Any, tmp_path: Path) -> None:
+    write_files(tmp_path / "in", TABLE.slice(0, 0), [0, 0], 10)
+    with pytest.raises(InputError, match="the table has no rows"):
+        release_file(SparkFiles.find(str(tmp_path / "in")).open(), FolderSink.at(tmp_path / "out"), ReleaseOptions(1.0))
