@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from itertools import chain, islice, pairwise
 from threading import Lock, local
 from typing import Any, TypeAlias, TypeVar, cast
@@ -103,8 +104,14 @@ def in_parallel(work: Any, items: Iterable[Any]) -> list[Any]:
     items = list(items)
     if len(items) < 2 or threads() == 1 or getattr(_here, "works", False):
         return [work(item) for item in items]
-    with ThreadPoolExecutor(threads(), initializer=lambda: setattr(_here, "works", True)) as pool:
-        return list(pool.map(work, items))
+    pool = _pool(threads())
+    parts = [pool.submit(work, item) for item in items]
+    try:
+        return [part.result() for part in parts]
+    finally:  # where one fails, none goes on
+        for part in parts:
+            part.cancel()
+        wait(parts)
 
 
 def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -134,6 +141,16 @@ def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> I
             yield result.result()
         if failure is not None:
             raise failure
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    """Threads that `in_parallel` shares among its calls: starting some for each batch takes longer than small work."""
+    return ThreadPoolExecutor(size, initializer=lambda: setattr(_here, "works", True))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
 def ahead(items: Iterable[Item], depth: int = 1) -> Iterator[Item]:

@@ -27,9 +27,9 @@ def coded(texts: pa.Array) -> pa.Array:
     return found if repeats(found) else texts
 
 
-def may_repeat(texts: pa.Array) -> bool:
-    """Whether these cells, the first ones of a column, have each text twice on average."""
-    return 2 * len(texts.unique()) <= len(texts)
+def may_repeat(cells: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether these cells, the first ones of a column, have each value twice on average."""
+    return 2 * len(cells.unique()) <= len(cells)
 
 
 def repeats(texts: pa.DictionaryArray) -> bool:

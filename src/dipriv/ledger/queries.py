@@ -295,7 +295,9 @@ def check_unit_column(
         and shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)).share >= SAME_PERSONS
         for column in units
     )
-    if not (has_its_name or is_among(unit, units)) and (is_among(unit, others) or any(is_among(one, units) for one in table.columns)):
+    if not (has_its_name or is_among(unit, units)) and (
+        is_among(unit, others) or any(is_among(one, units) for one in table.columns)
+    ):
         raise BudgetError(
             f"earlier releases of data set {name!r} took the unit from a column that has another name in this table, "
             "or is not in it: the persons of this release would be others, and their ε do not add up.",

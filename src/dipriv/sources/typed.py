@@ -278,18 +278,29 @@ def _sums(
     """Counts of all cells of some columns, in one pass; adds to `named` how many cells are their column's name."""
     counts, done = dict.fromkeys(names, nothing), 0
     read = list(dict.fromkeys([*names, *named]))
+
+    def look(column: tuple[str, pa.Array]) -> tuple[Counts | Shapes, int]:
+        name, array = column
+        found = count(array) if name in counts else nothing
+        return found, _times_named(array, name) if name in named else 0
+
     for batch in ahead(rows.batches(read)) if read else ():
-        arrays = dict(zip(read, batch.columns, strict=True))
-        found = in_parallel(count, map(arrays.__getitem__, names))
-        counts = {name: counts[name] + of for name, of in zip(names, found, strict=True)}
-        for name in named:
-            texts, times = distinct(arrays[name])
-            named[name] += int(times[pc.equal(texts, name).fill_null(False).to_numpy(zero_copy_only=False)].sum())
+        for name, (found, times) in zip(read, in_parallel(look, zip(read, batch.columns, strict=True)), strict=True):
+            if name in counts:
+                counts[name] = counts[name] + found
+            if name in named:
+                named[name] += times
         done += batch.num_rows
         progress("judging types", done, rows.n_rows)
     if read and not done:
         raise InputError(f"{rows.name} has no rows.", "Give a table with at least one row.")
     return counts
+
+
+def _times_named(array: pa.Array, name: str) -> int:
+    """How many cells are the name of their column."""
+    texts, times = distinct(array)
+    return int(times[pc.equal(texts, name).fill_null(False).to_numpy(zero_copy_only=False)].sum())
 
 
 def check_names_are_no_cells(file_name: str, named: Mapping[str, int]) -> None:

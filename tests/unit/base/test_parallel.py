@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import warnings
 from collections.abc import Iterator
+from threading import Event
 
 import numpy as np
 import pyarrow as pa
@@ -93,6 +97,35 @@ def test_a_wrong_number_of_threads_is_refused(asked: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("DIPRIV_THREADS", asked)
     with pytest.raises(dipriv.InputError, match="DIPRIV_THREADS"):
         chunks.threads()
+
+
+def test_shared_threads_end_with_a_failure_and_are_new_in_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIPRIV_THREADS", "2")
+    begun: list[int] = []
+    going_on = Event()
+
+    def work(number: int) -> int:
+        begun.append(number)
+        if number == 0:
+            raise KeyError
+        going_on.wait(0.05)
+        return number
+
+    with pytest.raises(KeyError):
+        chunks.in_parallel(work, range(1000))
+    after = len(begun)
+    assert after < 1000
+    going_on.wait(0.2)
+    assert len(begun) == after
+    assert chunks.in_parallel(lambda number: chunks.in_parallel(str, range(number)), range(4))[3] == ["0", "1", "2"]
+    if hasattr(os, "fork"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            os._exit(sum(chunks.in_parallel(abs, range(5))))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 10
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])

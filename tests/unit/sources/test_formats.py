@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dipriv import Dialect, Ledger, Release, inspect, privatize, privatize_file
@@ -21,6 +22,7 @@ from dipriv._tables.column_types import TypeRules
 from dipriv._tables.presentation import Presentation
 from dipriv.errors import InputError, MissingDependencyError, SchemaError
 from dipriv.sources._formats import excel
+from dipriv.sources._formats.parquet import Parquet
 from dipriv.sources.files import File
 from tests.unit.refusal import refused
 
@@ -434,6 +436,26 @@ def test_statistics_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.
 
 
 # ---- JSON lines ----
+
+
+def test_parquet_has_dictionaries_where_values_repeat(tmp_path: Path) -> None:
+    numbers = np.arange(1000)
+    plain = {"number": numbers, "a.b": numbers % 10, "real": numbers / 7, "text": [str(each % 3) for each in numbers]}
+    table = pa.table({**plain, "all": pa.array(list("xy") * 500).dictionary_encode(), "null": pa.nulls(1000)})
+    nested = table.append_column("list", [[[each, each] for each in range(1000)]])
+    for rows, expected in (
+        (table, {"a.b", "text", "all", "null"}),
+        (nested, {*table.column_names, "list.list.element"}),
+    ):
+        with Parquet().writer(tmp_path / "x.parquet", rows.schema) as writer:
+            writer.write_batch(rows.to_batches()[0])
+        written = pq.ParquetFile(tmp_path / "x.parquet")
+        columns = [written.metadata.row_group(0).column(place) for place in range(written.metadata.num_columns)]
+        assert {of.path_in_schema for of in columns if "RLE_DICTIONARY" in of.encodings} == expected
+        assert written.read().equals(rows)
+    with Parquet().writer(tmp_path / "none.parquet", table.schema):
+        pass
+    assert pq.read_table(tmp_path / "none.parquet").equals(table.slice(0, 0))
 
 
 def test_json_lines(tmp_path: Path) -> None:

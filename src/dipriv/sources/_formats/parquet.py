@@ -20,6 +20,8 @@ from dipriv.sources._untrusted import rows_at_once, validate_batch
 _MAX_SECONDS = (1 << 63) // 1000 - 1
 GROUP_CELLS = 1 << 22
 """Cells of a row group that is written."""
+SAMPLE_WRITTEN = 1 << 16
+"""The number of cells of a column that are looked at before it is written."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Parquet(BinaryFormat):
             return int(pq.ParquetFile(stream).metadata.num_rows)
 
     def writer(self, stream: Any, schema: pa.Schema, *, header: bool = True, presentation: Presentation = PLAIN) -> Any:
-        return _RowGroups(pq.ParquetWriter(stream, schema, compression="zstd"), GROUP_CELLS // max(1, len(schema)))
+        return _RowGroups(stream, schema, GROUP_CELLS // max(1, len(schema)))
 
 
 def read_batches(
@@ -58,10 +60,16 @@ def read_batches(
 
 @dataclass(eq=False)
 class _RowGroups:
-    """Writes batches together, in row groups of at least this number of rows: few large ones are faster and smaller."""
+    """Writes batches together, in row groups of at least this number of rows: few large ones are faster and smaller.
 
-    writer: Any
+    A column whose first cells repeat few values gets dictionaries. In others they would be begun and given up in each
+    row group, which takes longer and makes the file larger.
+    """
+
+    stream: Any
+    schema: pa.Schema
     rows: int
+    _writer: Any = None
     _waiting: list[pa.RecordBatch] = field(default_factory=list)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
@@ -70,14 +78,18 @@ class _RowGroups:
             self._write()
 
     def _write(self) -> None:
-        table = pa.Table.from_batches(self._waiting)
-        self.writer.write_table(table, row_group_size=max(1, len(table)))
+        table = pa.Table.from_batches(self._waiting, schema=self.schema)
+        if self._writer is None:
+            repeated = _repeating(table.slice(0, SAMPLE_WRITTEN))
+            self._writer = pq.ParquetWriter(self.stream, self.schema, compression="zstd", use_dictionary=repeated)
+        if len(table):
+            self._writer.write_table(table, row_group_size=len(table))
         self._waiting = []
 
     def close(self) -> None:
-        if self._waiting:
+        if self._waiting or self._writer is None:
             self._write()
-        self.writer.close()
+        self._writer.close()
 
     def __enter__(self) -> _RowGroups:
         return self
@@ -105,6 +117,17 @@ def _in_milliseconds(array: pa.Array) -> pa.Array:
     return pc.max_element_wise(
         pc.min_element_wise(ticks, _MAX_SECONDS, skip_nulls=False), -_MAX_SECONDS, skip_nulls=False
     ).cast(of)
+
+
+def _repeating(table: pa.Table) -> list[str] | bool:
+    """The columns with each value twice on average; True, which stands for all, where some are of types of other kinds.
+
+    Cells of several values have parts that Parquet names in its own way.
+    """
+    if any(pt.is_nested(of) or isinstance(of, pa.BaseExtensionType) for of in table.schema.types):
+        return True
+    columns = zip(table.column_names, table.columns, strict=True)
+    return [name for name, column in columns if pt.is_dictionary(column.type) or may_repeat(column)]
 
 
 def _repeated(parquet: Any, names: Sequence[str], rows: int, groups: Sequence[int]) -> list[str]:
