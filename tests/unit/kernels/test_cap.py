@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.optimize import brentq
 from scipy.special import betainc, ndtri
 
 import dipriv
@@ -254,10 +255,28 @@ def coarse_error(bits: int, tail_cells: int) -> tuple[Fraction, Fraction]:
     return Fraction(1.001 * float(worst)), Fraction(2 * tail_cells, 1 << bits)
 
 
+@pytest.mark.parametrize("width", [2, 3, 10, 100])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+def test_the_best_cosine_is_the_expected_one_unless_its_cap_is_too_small(epsilon: float, width: int) -> None:
+    q = math.expm1(epsilon)
+    law = stats.beta((width - 1) / 2, (width - 1) / 2, loc=-1, scale=2)  # of a coordinate of a uniform direction
+
+    def excess(cosine: float) -> float:
+        beyond = math.sqrt(1 - cosine**2) / math.pi  # of two columns
+        if width > 2:
+            beyond = law.expect(lambda t: t, lb=cosine, epsabs=1e-13, epsrel=1e-13)
+        return float(q * beyond / (1 + q * law.sf(cosine)) - cosine)
+
+    root = brentq(excess, 0.0, 0.999, xtol=1e-13)
+    smallest = float(law.isf(1 / 64))
+    assert best_cosine(epsilon, width, 1 / 64, 1 << 20) == pytest.approx(min(root, smallest) * (1 << 20), abs=1.5)
+    assert abs(root - smallest) > 1e-4  # the other one would not do
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_the_ratio_on_a_grid_keeps_to_the_bound(epsilon: float) -> None:
     """Two columns of 7-bit words, all of them, for all rows of 4 bits, with the bound for quantiles that coarse."""
-    cosine = best_cosine(epsilon, 2, 0.1)
+    cosine = best_cosine(epsilon, 2, 0.1, COSINE_STEPS) / COSINE_STEPS
     error, tail = coarse_error(7, 4)
     exact = Fraction(cosine)
     least = share_of_cap(exact, 2) - error_of_share(exact, 2, error, tail)
@@ -271,7 +290,8 @@ def test_the_ratio_on_a_grid_keeps_to_the_bound(epsilon: float) -> None:
 @pytest.mark.parametrize(("width", "bits_u", "bits_v"), [(2, 4, 7), (3, 2, 5)])
 def test_a_cap_that_depends_on_the_row_is_caught_by_enumeration(width: int, bits_u: int, bits_v: int) -> None:
     """With λ for the smallest share of the grid's caps, the ratio is e^ε; that of the mutant is larger."""
-    cosine, u, v = best_cosine(1.0, width, 0.1), grid(bits_u, width), grid(bits_v, width)
+    cosine = best_cosine(1.0, width, 0.1, COSINE_STEPS) / COSINE_STEPS
+    u, v = grid(bits_u, width), grid(bits_v, width)
     inside = np.zeros(len(u), dtype=np.int64)
     count_caps(u, v, cosine, 0.0, TABLE, inside)
     shares = inside / len(v)
@@ -495,7 +515,8 @@ def test_no_cap_tells_two_rows_apart_beyond_epsilon(width: int, epsilon: float) 
     assert 0.85 * epsilon < lower_bound(kernel.perturb, width, cosine, n) <= epsilon
     assert lower_bound(best(1.4 * epsilon, width).perturb, width, cosine, n) > epsilon  # control
 
-    smaller = best_cosine(50.0, width, float(share_of_cap(Fraction(cosine), width)) / 2)
+    half = float(share_of_cap(Fraction(cosine), width)) / 2
+    smaller = best_cosine(50.0, width, half, COSINE_STEPS) / COSINE_STEPS
 
     def uneven(u: FloatArray, rows: Draws) -> FloatArray:  # mutant: rows on one side have a cap of half the share
         return sampler.draw_rows(u, rows.of_column(width), smaller if u[0, 0] > 0.5 else cosine, kernel.mixing, 2)

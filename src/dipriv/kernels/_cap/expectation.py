@@ -6,10 +6,10 @@ Nothing here has a say in privacy.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import cache, lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import betainc, gammainc, gammaln, ndtri, roots_legendre
 
 from dipriv._base.arrays import FloatArray
@@ -27,21 +27,23 @@ def share_beyond(cosine: float, width: int) -> float:
     return 0.5 - 0.5 * float(betainc(0.5, (width - 1) / 2, cosine**2)) if width > 1 else 0.5
 
 
-def best_cosine(epsilon: float, width: int, least_share: float) -> float:
+def best_cosine(epsilon: float, width: int, least_share: float, steps: int) -> int:
     """The cap with the largest expected cosine between a row's direction and the released one, of at least this share.
 
-    With q = e^ε - 1 that expectation is q E[t; t >= c] / (1 + q P(t >= c)), and the best c is where it equals c.
+    As a number of `steps` that 1 has, at least 1. With q = e^ε - 1 the expectation is
+    q E[t; t >= c] / (1 + q P(t >= c)), and the best c is where it equals c.
     """
     if width == 1:
-        return 0.5  # any cap is half of all
+        return steps // 2  # any cap is half of all
     gain = -math.expm1(-epsilon)  # q/(q + 1)
 
-    def excess(cosine: float) -> float:
+    def is_too_small(step: int) -> bool:
+        cosine = step / steps
+        share = share_beyond(cosine, width)
         beyond = _density(width) * (1 - cosine**2) ** ((width - 1) / 2) / (width - 1)
-        return float(gain * beyond / (1 - gain + gain * share_beyond(cosine, width)) - cosine)
+        return share < least_share or gain * beyond / (1 - gain + gain * share) < cosine
 
-    largest = float(brentq(lambda cosine: share_beyond(cosine, width) - least_share, 0.0, 1.0))
-    return largest if excess(largest) >= 0 else float(brentq(excess, 0.0, largest))
+    return max(1, bisect_left(range(steps), True, lo=1, key=is_too_small) - 1)
 
 
 def joint_within(cosine: float, width: int, cuts: FloatArray) -> FloatArray:

@@ -87,7 +87,7 @@ class CapKernel:
         _check_epsilon(epsilon)
         takes_part = _checked_parts(takes_part)
         width = int(takes_part.sum())
-        cosine = max(1, int(best_cosine(epsilon, width, float(MIN_SHARE)) * COSINE_STEPS))
+        cosine = best_cosine(epsilon, width, float(MIN_SHARE), COSINE_STEPS)
         odds = (exp_below(min(at_most(epsilon), Fraction(64)) * (1 - SLACK)) - 1) * least_share(
             Fraction(cosine, COSINE_STEPS), width
         )
