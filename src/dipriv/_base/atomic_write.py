@@ -59,6 +59,14 @@ def commit_file(part: Path, path: Path, mode: int = FOR_ALL, *, replace: bool = 
         os.close(folder)
 
 
+def is_at(path: Path, made: os.stat_result | None) -> bool:
+    """Whether a file or folder, of which this was told when it was made, has this name."""
+    try:
+        return made is not None and os.path.samestat(path.stat(follow_symlinks=False), made)
+    except OSError:
+        return False
+
+
 def write_atomic(path: Path, data: bytes, mode: int = FOR_ALL) -> None:
     """Write a file with this content and mode atomically, replacing an existing one."""
     part = temporary_path(path)

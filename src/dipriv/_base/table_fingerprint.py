@@ -123,6 +123,8 @@ class Shared(NamedTuple):
     common: int
     share: float
     chance: float
+    compared: int = 0
+    """How many values of the smaller set are in the range that both samples cover: few say little."""
 
     def is_telling(self, rare: float) -> bool:
         """Whether `TELLING` values, and a quarter of the smaller set, are in both, and the chance of it is small."""
@@ -149,11 +151,12 @@ def shared(one: bytes, other: bytes, rows: tuple[int, int]) -> Shared:
         return Shared(0, 0.0, 1.0)
     hashes, counts = _comparable(one, other)
     found, *places = np.intersect1d(hashes[0], hashes[1], assume_unique=True, return_indices=True)
-    common, share = len(found), len(found) / max(1, min(map(len, hashes)))
+    common, compared = len(found), min(map(len, hashes))
+    share = common / max(1, compared)
     if common < TELLING:
-        return Shared(common, share, 1.0)
+        return Shared(common, share, 1.0, compared)
     if not all(map(np.all, counts)):  # an older version did not count
-        return Shared(common, share, 0.0)
+        return Shared(common, share, 0.0, compared)
     in_both = counts[0][places[0]] + counts[1][places[1]]
     alone = [np.delete(count, place) for count, place in zip(counts, places, strict=True)]
     totals, times = np.unique(np.concatenate([in_both, *alone]), return_counts=True)
@@ -161,7 +164,7 @@ def shared(one: bytes, other: bytes, rows: tuple[int, int]) -> Shared:
     q = np.where(totals < _MANY, 1 - p**totals - (1 - p) ** totals, 1.0)
     t = np.geomspace(0.01, 40, 60)[:, np.newaxis]
     bounds = (times * np.log1p(q * np.expm1(t))).sum(axis=1) - t[:, 0] * common
-    return Shared(common, share, float(np.exp(min(0.0, bounds.min()))))
+    return Shared(common, share, float(np.exp(min(0.0, bounds.min()))), compared)
 
 
 def is_part(part: TableFingerprint, whole: TableFingerprint) -> bool:

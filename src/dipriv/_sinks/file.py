@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dipriv._base.atomic_write import check_name, commit_file, create, temporary_path
+from dipriv._base.atomic_write import check_name, commit_file, create, is_at, temporary_path
 from dipriv._sinks.csv_injection import as_text, escaped, formula_names, formulas_in
 from dipriv._sinks.sidecar_order import commit_with_sidecars
 from dipriv._tables.presentation import Presentation
@@ -42,13 +42,13 @@ class FileSink:
     """How the source presents its table: numbers and labels are written in kind."""
     formulas: Counter[str] = field(default_factory=Counter)
     """How many of the texts written, names included, a spreadsheet would take for formulas, by column; text only."""
-    is_written: bool = field(init=False, default=False)
-    """Whether the finished file has its name."""
     _part: Path | None = field(init=False, repr=False, default=None)
     _file: Any = field(init=False, repr=False, default=None)
     _stream: Any = field(init=False, repr=False, default=None)
     _writer: Any = field(init=False, repr=False, default=None)
     _schema: Any = field(init=False, repr=False, default=None)
+    _made: os.stat_result | None = field(init=False, repr=False, default=None)
+    """The finished file."""
 
     @classmethod
     def at(
@@ -138,6 +138,11 @@ class FileSink:
                 self._schema = batch.schema
             self._writer.write_batch(batch)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the finished file has its name, which a file of another program may have."""
+        return self.path is not None and is_at(self.path, self._made)
+
     def commit(self, beside: Mapping[str, str] | None = None) -> None:
         """Finish the file and give it its name, and the files beside it theirs, {ending: text}; else nothing stays."""
         with translate_write_errors(self.name):
@@ -152,8 +157,8 @@ class FileSink:
         self._stream.close()
         self._file.close()
         if self.path is not None and self._part is not None:
+            self._made = self._part.stat()
             commit_file(self._part, self.path, replace=self.force)
-            self.is_written = True
 
     def __exit__(self, *_: object) -> None:
         self._writer = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dipriv._base.atomic_write import temporary_path
+from dipriv._base.atomic_write import is_at, temporary_path
 from dipriv._sinks.sidecar_order import commit_with_sidecars
 from dipriv.errors import InputError, StorageError
 
@@ -21,8 +22,8 @@ class FolderSink:
 
     path: Path
     part: Path
-    is_written: bool = field(init=False, default=False)
-    """Whether the finished folder has its name."""
+    _made: os.stat_result | None = field(init=False, repr=False, default=None)
+    """The finished folder."""
 
     @classmethod
     def at(cls, name: str | Path, *, force: bool = False, escape_formulas: bool = False) -> FolderSink:
@@ -63,6 +64,11 @@ class FolderSink:
                 f"{found:,} rows were written, not {n_rows:,}.", "Give the command again on files at rest."
             )
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the finished folder has its name, which a folder of another program may have."""
+        return is_at(self.path, self._made)
+
     def commit(self, beside: Mapping[str, str]) -> None:
         """Rename the finished folder and write the files beside it; a folder that it replaces is removed afterwards."""
         commit_with_sidecars(self.path, self._finish, lambda: self.is_written, beside)
@@ -71,13 +77,13 @@ class FolderSink:
         old = temporary_path(self.path)
         if self.path.exists():
             self.path.rename(old)
+        self._made = self.part.stat()
         try:
             self.part.rename(self.path)
         except BaseException:
             if old.exists():
                 old.rename(self.path)
             raise
-        self.is_written = True
         shutil.rmtree(old, ignore_errors=True)
 
     def __exit__(self, *_: object) -> None:

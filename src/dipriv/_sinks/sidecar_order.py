@@ -21,7 +21,8 @@ def commit_with_sidecars(
     commit
         Gives the output its name.
     is_written
-        Whether it has its name: another program may give a file of its own that name at any moment.
+        Whether it has its name, also if giving it failed afterwards: another program may give a file of its own that
+        name at any moment.
     beside
         {ending of the name: text}.
     """

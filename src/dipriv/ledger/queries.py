@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Insert, RowMapping, func, inse
 
 from dipriv._base.decimals import exact, round_up
 from dipriv._base.near_names import near_names
-from dipriv._base.table_fingerprint import ColumnFingerprint, TableFingerprint, is_part, shared
+from dipriv._base.table_fingerprint import TELLING, ColumnFingerprint, TableFingerprint, is_part, shared
 from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, UnitKind, unreadable
 from dipriv.ledger.recognition import RARE_ROWS, Resemblance, listed, resemblances
@@ -273,7 +273,8 @@ def check_unit_column(
 
     The unit column has changed if it has neither the cells nor many values of an earlier one, but another column of the
     table has, or if it has those of a column of an earlier table that had another name. Of a column of the same name,
-    values that both have by chance count, too, such as numbers of persons who have many rows.
+    values that both have by chance count, too, such as numbers of persons who have many rows; but not where the cells
+    are exactly those of another column.
     """
     earlier = select(RELEASES.c.unit_digest).join_from(RELEASES, DATASETS).where(DATASETS.c.name == name)
     digests = {bytes(found) for found in connection.execute(earlier.distinct()).scalars() if found is not None}
@@ -284,20 +285,19 @@ def check_unit_column(
     units = [column for column in columns if bytes(column.digest) in digests]
     others = [column for column in columns if bytes(column.digest) not in digests and column.label != unit.label]
 
+    def is_one(one: ColumnFingerprint, stored: list[Any]) -> bool:
+        return one.digest in {bytes(other.digest) for other in stored}
+
     def is_among(one: ColumnFingerprint, stored: list[Any]) -> bool:
-        return one.digest in {bytes(other.digest) for other in stored} or any(
+        return is_one(one, stored) or any(
             shared(bytes(other.sketch), one.sketch, (other.rows, table.rows)).is_telling(RARE_ROWS) for other in stored
         )
 
-    has_its_name = any(
-        column.label is not None
-        and bytes(column.label) == unit.label
-        and shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)).share >= SAME_PERSONS
-        for column in units
-    )
-    if not (has_its_name or is_among(unit, units)) and (
-        is_among(unit, others) or any(is_among(one, units) for one in table.columns)
-    ):
+    named = [column for column in units if column.label is not None and bytes(column.label) == unit.label]
+    samples = [shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)) for column in named]
+    has_its_name = any(found.compared >= TELLING and found.share >= SAME_PERSONS for found in samples)
+    is_other = is_one if has_its_name else is_among
+    if not is_among(unit, units) and (is_other(unit, others) or any(is_other(one, units) for one in table.columns)):
         raise BudgetError(
             f"earlier releases of data set {name!r} took the unit from a column that has another name in this table, "
             "or is not in it: the persons of this release would be others, and their ε do not add up.",
@@ -312,7 +312,8 @@ def check_held_persons(
 
     Of the same keys, this release must make the same of them: keys that are read in another way, such as dates as text,
     are other persons to a split. Other keys, as of a table that has grown, must have many values in common with earlier
-    ones. Where persons have so many rows that no values are sampled, that is not verified.
+    ones. That is not verified where fewer than `TELLING` values can be compared: where persons have many rows each, so
+    that no values are sampled, or a table has few persons beside an earlier one.
     """
     facts = select(RELEASES.c.unit_digest, RELEASES.c.keys_digest).join_from(RELEASES, DATASETS)
     earlier = connection.execute(facts.where(DATASETS.c.name == name, RELEASES.c.unit_digest.is_not(None))).all()
@@ -329,8 +330,9 @@ def check_held_persons(
     columns = connection.execute(stored.join(DATASETS).where(DATASETS.c.name == name)).all()
     digests = {bytes(release.unit_digest) for release in earlier}
     sampled = [column for column in columns if bytes(column.digest) in digests and column.sketch]
-    found = [shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)).share for column in sampled]
-    if found and max(found) < SAME_PERSONS:
+    large = [column for column in sampled if column.rows >= SAME_PERSONS * table.rows]  # others hold too few of them
+    samples = [shared(bytes(column.sketch), unit.sketch, (column.rows, table.rows)) for column in large or sampled]
+    if samples and all(found.compared >= TELLING and found.share < SAME_PERSONS for found in samples):
         raise DisclosureError(
             f"few keys of persons are among those of earlier releases of data set {name!r}: if they are new keys of "
             "the same persons, others would be held out, and some of those who were held out would be released.",

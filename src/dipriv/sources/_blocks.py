@@ -62,6 +62,8 @@ def _label_parts(array: pa.Array) -> list[Any]:
     if not pt.is_dictionary(array.type):
         return _text_parts(array)
     labels, coded = array.dictionary, array.indices.dictionary_encode()
+    if pt.is_string_view(labels.type):
+        labels = labels.cast(pa.string())
     if labels.null_count or len(labels.unique()) < len(labels):
         coded = decoded(array).dictionary_encode()
         labels = coded.dictionary

@@ -34,7 +34,7 @@ class OtherEncoding:
     """A stream of bytes that are read in another encoding than UTF-8; refused at its end if they are in UTF-8.
 
     Read in two encodings, a table would be two: other labels, and other persons in a hold-out. Bytes of ASCII alone are
-    the same in both.
+    the same in both, unless the other one has escapes, as utf-7.
     """
 
     stream: Any = field(repr=False)

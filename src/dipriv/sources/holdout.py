@@ -26,7 +26,7 @@ from dipriv._base.arrays import Mask
 from dipriv._base.atomic_write import OWNER_ONLY, write_atomic
 from dipriv._random.bits import Bits, Draws, source
 from dipriv._random.streams import SplitLane
-from dipriv._tables.arrow import decoded, distinct_labels, group_codes
+from dipriv._tables.arrow import decoded, distinct_labels, group_codes, is_text
 from dipriv._tables.frames import Table, check_names
 from dipriv.errors import DisclosureError, InputError, ReferenceDataError
 from dipriv.sources._cells import BOOLEAN, DURATION, MOMENT, TIME, canonical_cells, hash_words
@@ -35,6 +35,11 @@ _KEY_BYTES = 32
 _MAX_VALUE = 10**15
 _MAX_FILE = 1 << 20
 _BLANK = "".join(map(chr, range(33)))
+_BYTES_OF = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 
 
@@ -286,7 +291,9 @@ def _keys(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         array = array.dictionary_decode()
     if not any(is_of(array.type) for is_of in _BYTES):
-        return array if not pa.types.is_string(array.type) or _is_valid(array) else _keys(array.cast(pa.binary()))
+        if not is_text(array.type) or _is_valid(array):
+            return array
+        array = array.cast(_BYTES_OF[array.type])
     return pa.array([_text(value) for value in array.to_pylist()], pa.large_string())
 
 

@@ -19,6 +19,7 @@ from dipriv._base.table_fingerprint import (
     SAMPLE_SIZE,
     SKETCH_SIZE,
     TELLING,
+    Shared,
     TableFingerprint,
     coincidence,
     equal_tags,
@@ -235,7 +236,7 @@ def test_samples_estimate_what_sets_share(rows: int, common: int) -> None:
     sampled = SAMPLE_SIZE * rows / (rows + common)  # of the smaller set, below the end of the other's sample
     assert abs(found.share - share) <= 5 * (max(share * (1 - share), 1e-9) / min(sampled, rows)) ** 0.5
     assert found.is_telling(1e-6) == (common > 0)
-    assert shared(b"", of_numbers(range(rows)), (1, rows)) == (0, 0.0, 1.0)
+    assert shared(b"", of_numbers(range(rows)), (1, rows)) == Shared(0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("part", [800, 300, 50])
@@ -290,7 +291,7 @@ def test_sketches_say_which_rows_are_equally_often_in_both() -> None:
 def test_samples_of_older_versions_have_no_counts() -> None:
     hashes = np.arange(1, 40, dtype=np.uint64) << np.uint64(40)
     old, new = (packed_sample(hashes, np.full(39, count, np.uint64), 2**64 - 1) for count in (0, 1))
-    assert shared(old, new, (39, 39)) == (39, 1.0, 0.0)
+    assert shared(old, new, (39, 39)) == Shared(39, 1.0, 0.0, compared=39)
     assert Counted(hashes, hashes, hashes[-1]).first(50).end == hashes[-1]
 
 

@@ -56,8 +56,7 @@ class CheckedQuotes:
     _lines: int = 0
     _begun: bool = False
     _held: bytes = b""
-    """A carriage return that the last bytes ended with: Arrow, which gets the bytes block by block, leaves out a new
-    line at the start of one if the block before ends so, also in quotes."""
+    """A carriage return that the last bytes ended with."""
 
     def __post_init__(self) -> None:
         rows = _NEXT | ({_AFTER_RETURN: _NEXT[_START]} if self.ends_with_return else {})
@@ -71,12 +70,20 @@ class CheckedQuotes:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; refuses the file at the place of its first fault."""
-        more: bytes = self.stream.read(max(1, size - len(self._held))) if size >= 0 else self.stream.read()
+        """The next bytes; refuses the file at the place of its first fault.
+
+        They end with a carriage return only at the end of the file: Arrow, which gets the bytes block by block, leaves
+        out a new line at the start of one if the block before ends so, also in quotes.
+        """
+        more: bytes = self.stream.read(max(1, size - len(self._held) - 1)) if size >= 0 else self.stream.read()
         content, self._held = self._held + more, b""
+        is_end = size < 0
+        if content.endswith(b"\r") and len(content) < size:
+            following = self.stream.read(1)
+            content, more, is_end = content + following, more + following, not following
         if more:
             self._check(more)
-            if content.endswith(b"\r"):
+            if content.endswith(b"\r") and not is_end:
                 content, self._held = content[:-1], b"\r"
                 return content or self.read(size)
         elif self._state in (_QUOTED, _QUOTED_LINES):

@@ -50,9 +50,11 @@ class SparkFiles:
         refuse_unused("files that Spark reads", dialect)
         place = Path(pattern)
         if place.is_dir():
-            found = sorted(path for path in place.rglob("*") if path.is_file() and not _is_hidden(path, place))
+            found = sorted(
+                (path for path in place.rglob("*") if path.is_file() and not _is_hidden(path, place)), key=str
+            )
         else:
-            found = [place] if place.is_file() else sorted(Path(path) for path in glob.glob(pattern, recursive=True))
+            found = [place] if place.is_file() else list(map(Path, sorted(glob.glob(pattern, recursive=True))))
             found = [path for path in found if path.is_file()]
         if not found:
             raise InputError(f"no file is at {pattern!r}.", "Check the path; * stands for any part of a name.")

@@ -376,14 +376,14 @@ def first_packs(made: Any, workspace: Workspace, packed: bool) -> tuple[Any, lis
     """
     heard = workspace.context.accumulator(dict[int, list[PackFacts]](), _FactsOfParts())
 
-    def told(number: int, packs: Iterator[Any]) -> Iterator[Pack]:
+    def with_facts(number: int, packs: Iterator[Any]) -> Iterator[Pack]:
         facts = list[PackFacts]()
         for mark, place, rows, digest, summary, data in packs:
             facts.append((mark, place, rows, bytes(digest), bytes(summary)))
             yield mark, place, rows, digest, summary, data
         heard.add({number: facts})
 
-    packs = made.mapPartitionsWithIndex(told, preservesPartitioning=True)
+    packs = made.mapPartitionsWithIndex(with_facts, preservesPartitioning=True)
     if packed:
         workspace.persist(packs)
     with jobs(workspace.context), worker_errors():
