@@ -148,11 +148,14 @@ def privatize(
     OUT appears whole or not at all, with OUT.dipriv.json beside it: what is guaranteed, to whom. ε and δ are spent in
     the ledger before anything is written, and stay spent if writing fails.
     """
+    from dipriv._tables.without_pandas import leave_pandas_out
     from dipriv.dialect import DETECTED
     from dipriv.ledger import Ledger
     from dipriv.release.options import ReleaseOptions
     from dipriv.release.privatize import release_file
 
+    if report is None:
+        leave_pandas_out()
     if no_ledger and (dataset or new_dataset or (ledger is not None and "DIPRIV_LEDGER" not in os.environ)):
         raise typer.BadParameter("--dataset, --new-dataset and --ledger have no meaning with --no-ledger")
     checks = Checks()

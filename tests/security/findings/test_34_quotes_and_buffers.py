@@ -29,7 +29,7 @@ from dipriv.release.options import ReleaseOptions
 from dipriv.release.plan import prepare
 from dipriv.release.privatize import release_file
 from dipriv.sources._formats import delimited
-from dipriv.sources._formats.quotes import CheckedQuotes, scan, scan_quotes
+from dipriv.sources._formats.quotes import CheckedQuotes, places_of, scan, scan_quotes
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
@@ -169,7 +169,9 @@ def test_quotes_are_checked_alike_by_their_places() -> None:
         cells, state = np.frombuffer(text, np.uint8), int(RNG.integers(7))
         by_letters = scan(cells, 0, state, checked._kinds, checked._next)
         if text[:1] != b"\n":
-            by_places = scan_quotes(cells, 0, np.flatnonzero(cells == ord(quote)), state, ord(separator))
+            places = places_of(cells, 0, ord(quote))
+            assert np.array_equal(places, np.flatnonzero(cells == ord(quote)))
+            by_places = scan_quotes(cells, 0, places, state, ord(separator))
             assert by_places == by_letters, (text, state)
             compared, faults = compared + 1, faults + (by_letters[1] >= 0)
     assert compared - 1000 > faults > 1000  # control

@@ -27,6 +27,7 @@ from dipriv._tables.arrow import is_text
 from dipriv._tables.frames import Table
 from dipriv._tables.narrow import narrowed, restored
 from dipriv._tables.value_counts import RunningCounts, ValueCounts, add_counts, count_values, in_buckets
+from dipriv._tables.without_pandas import leave_pandas_out
 from dipriv._version import __version__
 from dipriv.errors import DiprivError, InputError, SourceChangedError
 from dipriv.sources._blocks import DIGEST_BYTES, block_digest, cut
@@ -333,8 +334,9 @@ def on_worker(work: Work, names: list[str], cores: int, batches: Batches) -> Bat
 
 @contextmanager
 def as_worker(cores: int) -> Iterator[None]:
-    """Work on as many cores as a task has; unforeseen errors do not say what they say."""
+    """Work on as many cores as a task has, without pandas; unforeseen errors do not say what they say."""
     os.environ.setdefault("DIPRIV_THREADS", str(cores))
+    leave_pandas_out()
     try:
         yield
     except DiprivError:
