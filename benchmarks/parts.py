@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
@@ -65,6 +66,7 @@ def asked(
 
 def measure(parts: Mapping[str, Callable[[S], Found]], asked: Asked[S], write: Write) -> None:
     """Measure and write; a part that fails leaves everything as it was, and is named at the end."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the modules that programs import are compiled once, as users' are
     asked.out.mkdir(parents=True, exist_ok=True)
     if not asked.parts:
         write({}, asked.out)

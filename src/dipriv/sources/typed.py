@@ -6,7 +6,7 @@ they stay text unless their keeper says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -125,8 +125,7 @@ class TypedBatches:
     def coded_batches(self, names: Sequence[str], look: Look = no_look) -> Iterator[pa.RecordBatch]:
         """The same, where text that was read as a dictionary is one, if each label stands for several cells."""
         fields = [self.schema.field(name) for name in names]
-        for batch in ahead(self.rows.batches(names)):
-            look(batch)
+        for batch in ahead(_looked_at(ahead(self.rows.batches(names)), look)):
             columns = in_parallel(self._column, zip(names, batch.columns, strict=True))
             typed = [of.with_type(array.type) for of, array in zip(fields, columns, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(typed))
@@ -146,6 +145,12 @@ class TypedBatches:
         if name in self.notations:
             array = self.notations[name].plainly(array, (*MISSING_MARKS, *self.marks))
         return parse(array, self.types[name], self.marks)
+
+
+def _looked_at(batches: Iterable[pa.RecordBatch], look: Look) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        look(batch)
+        yield batch
 
 
 def settle_texts(

@@ -29,7 +29,14 @@ from dipriv.release.options import ReleaseOptions
 from dipriv.release.plan import prepare
 from dipriv.release.privatize import release_file
 from dipriv.sources._formats import delimited
-from dipriv.sources._formats.quotes import CheckedQuotes, places_of, scan, scan_quotes
+from dipriv.sources._formats.quotes import (
+    PLAINLY_QUOTED,
+    CheckedQuotes,
+    _has_lone_return,
+    scan,
+    scan_plainly_quoted,
+    scan_quotes,
+)
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.files import File
 from dipriv.sources.holdout import Split
@@ -169,12 +176,33 @@ def test_quotes_are_checked_alike_by_their_places() -> None:
         cells, state = np.frombuffer(text, np.uint8), int(RNG.integers(7))
         by_letters = scan(cells, 0, state, checked._kinds, checked._next)
         if text[:1] != b"\n":
-            places = places_of(cells, 0, ord(quote))
-            assert np.array_equal(places, np.flatnonzero(cells == ord(quote)))
+            places = np.flatnonzero(cells == ord(quote))
             by_places = scan_quotes(cells, 0, places, state, ord(separator))
             assert by_places == by_letters, (text, state)
             compared, faults = compared + 1, faults + (by_letters[1] >= 0)
     assert compared - 1000 > faults > 1000  # control
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_plain_quotes_are_checked_alike_block_by_block(ending: str) -> None:
+    plain = others = 0
+    for _ in range(2000):
+        separator, quote = RNG.choice(list(",; \t|")), RNG.choice(list("\"'"))
+        checked = CheckedQuotes(io.BytesIO(), "a.csv", quote, separator)
+        cells = ["", "x", "1.5", f"{quote}{quote}", f"{quote}a{separator}b{quote}", f"{quote}{'z' * 70}{quote}", "é"]
+        odd = [f"x{quote}", f"{quote}a{quote}{quote}b{quote}", f"{quote}a{ending}b{quote}", f"{quote}a{quote} "]
+        chosen = RNG.choice([*cells, *odd], RNG.integers(1, 2000), p=[1 / 7] * 7 + [0] * 4)
+        if RNG.random() < 0.5:
+            chosen[RNG.integers(len(chosen))] = RNG.choice(odd)
+        text = "".join(str(cell) + RNG.choice([separator, ending]) for cell in chosen).encode()
+        text = text[RNG.integers(3) :]  # also in the middle of a cell, or of the end of a line
+        letters = np.frombuffer(text, np.uint8)[: len(text) // 64 * 64]
+        state = int(RNG.choice(PLAINLY_QUOTED))
+        found = scan_plainly_quoted(letters, state, np.uint8(ord(quote)), np.uint8(ord(separator)))
+        if found >= 0 and not _has_lone_return(letters.tobytes()):
+            assert (found, -1) == scan(letters, 0, state, checked._kinds, checked._next), (text, state)
+        plain, others = plain + (found >= 0 and len(letters) > 4096), others + (found < 0)
+    assert min(plain, others) > 200  # control
 
 
 @pytest.mark.parametrize("separator", [" ", "\t", "|", ";"])

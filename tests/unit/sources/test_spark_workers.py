@@ -54,6 +54,24 @@ def test_another_version(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     workers.check_workers(session.sparkContext)  # control
 
 
+def test_functions_of_pandas_give_the_same_on_workers_that_released(session: Any) -> None:
+    import pandas as pd
+    import pyspark.sql.functions as sf
+
+    rows = session.range(300).select("id", (sf.col("id") % 7 * 1.5).alias("x"), sf.timestamp_seconds("id").alias("at"))
+    with_null = sf.pandas_udf(lambda x: x.where(x > 3), "double")
+    text = sf.pandas_udf(lambda x: x.astype("str") + "!", "string")
+    later = sf.pandas_udf(lambda at: at + pd.Timedelta(days=1), "timestamp")
+
+    def found() -> Any:
+        return rows.select(with_null("x"), text("id"), later("at")).toPandas()
+
+    before = found()
+    assert dipriv.privatize(rows.select("id", "x"), 1.0, seed=1).data.count() == 300
+    pd.testing.assert_frame_equal(before, found())
+    assert before.isna().any(axis=None)  # control
+
+
 def _refuses(session: Any, python: Path, needle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session.sparkContext, "pythonExec", str(python))
     ledger = Ledger.create(tmp_path / "ledger.db")
