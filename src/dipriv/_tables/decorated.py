@@ -171,31 +171,35 @@ def _count(
     times: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
+    plain = np.zeros((_DIGITS + 1, _PLACES), dtype=np.int64)
     for row in range(len(ends) - 1):
         kind, n = classes[row], times[row]
+        if kind == _WHOLE or kind == _DECIMAL:  # digits [. digits], as most numbers are written: without calls
+            i, end = ends[row], ends[row + 1]
+            place, dot = i, end
+            while place < end and (_ZERO <= letters[place] <= _NINE or (letters[place] == _POINT and dot == end)):
+                if letters[place] == _POINT:
+                    dot = place
+                place += 1
+            has_dot = dot < end - 1
+            if place == end and 0 < dot - i <= _DIGITS and (kind == _DECIMAL if has_dot else kind == _WHOLE):
+                plain[0 if letters[i] == _ZERO else dot - i, min(end - dot - 1, MAX_PLACES) if has_dot else 0] += n
+                continue
         if kind not in (_OTHER, _OTHER_DATE, _DECIMAL, _WHOLE):
             counts[kind] += n
             counts[_READING + kind] += n
             continue
         i, end = _trimmed(letters, ends[row], ends[row + 1])
         if kind == _WHOLE:  # a sign at most, and digits
-            digits = end - _after_sign(letters, i, end)
-            counts[_DECORATIONS] += n
-            _count_reading(counts, n, 0, True, kind, 0, 0, digits)
-            _count_reading(counts, n, _READING, True, kind, 0, 0, digits)
+            _count_whole(counts, n, end - _after_sign(letters, i, end))
             continue
         found, decoration, whole, point, comma, point_group, comma_group, point_places, comma_places, _, _ = _number(
             letters, i, end
         )
         if found:
-            counts[_DECORATIONS + decoration] += n
-            counts[_EVIDENCE] += n * (point and not comma)
-            counts[_EVIDENCE + 1] += n * (comma and not point)
-            counts[_EVIDENCE + 2] += n * (point and comma and point_places != comma_places)
-            plain = kind if kind == _DECIMAL else 0
-            counts[_REWRITTEN] += n * (plain == 0)
-            _count_reading(counts, n, 0, point, plain, point_group, point_places, whole)
-            _count_reading(counts, n, _READING, comma, 0, comma_group, comma_places, whole)
+            plainly = kind if kind == _DECIMAL else 0
+            groups, places = (point_group, comma_group), (point_places, comma_places)
+            _count_number(counts, n, plainly, decoration, whole, (point, comma), groups, places)
         elif kind == _DECIMAL:  # with an exponent, infinite
             if _has(letters, i, end, _POINT):
                 counts[_EVIDENCE] += n
@@ -222,6 +226,44 @@ def _count(
                 counts[_EVIDENCE + 4] += n * (order == 3)
                 counts[_EVIDENCE + 5] += n * (order == 4)
                 counts[_EVIDENCE + (6 if time < 0 else 7)] += n
+    for digits in range(_DIGITS + 1):  # 0 for the digit 0
+        for places in range(_PLACES):
+            n = plain[digits, places]
+            if n and places == 0:
+                _count_whole(counts, n, max(1, digits))
+            elif n:
+                grouped = places == 3 and 1 <= digits <= 3
+                _count_number(counts, n, _DECIMAL, 0, max(1, digits), (True, grouped), (0, _POINT_MARK), (places, 0))
+
+
+@jit
+def _count_whole(counts: NDArray[np.int64], n: int, digits: int) -> None:
+    """A number of digits alone, in both readings."""
+    counts[_DECORATIONS] += n
+    _count_reading(counts, n, 0, True, _WHOLE, 0, 0, digits)
+    _count_reading(counts, n, _READING, True, _WHOLE, 0, 0, digits)
+
+
+@jit
+def _count_number(
+    counts: NDArray[np.int64],
+    n: int,
+    kind: int,
+    decoration: int,
+    whole: int,
+    readable: tuple[bool, bool],
+    groups: tuple[int, int],
+    places: tuple[int, int],
+) -> None:
+    """What `_number` finds in a cell, in a reading with a decimal point and in one with a comma."""
+    point, comma = readable
+    counts[_DECORATIONS + decoration] += n
+    counts[_EVIDENCE] += n * (point and not comma)
+    counts[_EVIDENCE + 1] += n * (comma and not point)
+    counts[_EVIDENCE + 2] += n * (point and comma and places[0] != places[1])
+    counts[_REWRITTEN] += n * (kind == 0)
+    _count_reading(counts, n, 0, point, kind, groups[0], places[0], whole)
+    _count_reading(counts, n, _READING, comma, 0, groups[1], places[1], whole)
 
 
 @jit

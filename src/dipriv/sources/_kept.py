@@ -89,6 +89,8 @@ class _Scratch:
     file: Any = field(repr=False, default_factory=lambda: tempfile.TemporaryFile(buffering=0))  # noqa: SIM115
     _key: bytes = field(repr=False, default_factory=lambda: os.urandom(32))
     _end: int = 0
+    _plain: pa.Buffer = field(repr=False, default_factory=lambda: pa.allocate_buffer(0))
+    _hidden: bytearray = field(repr=False, default_factory=bytearray)
     _lock: Any = field(repr=False, default_factory=Lock)
     _process: int = field(repr=False, default_factory=os.getpid)
 
@@ -97,18 +99,19 @@ class _Scratch:
 
     def write(self, table: pa.Table) -> tuple[int, int]:
         self._check_process()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        plain = sink.getvalue()
-        place, hidden = self._end, self._applied(self._end, plain)
+        size = _written(table, pa.MockOutputStream()).size()
         with self._lock:
+            if self._plain.size < size:  # room that is used again: new pages are cleared first, which takes longer
+                self._plain, self._hidden = pa.allocate_buffer(size), bytearray(size + _BLOCK)
+            _written(table, pa.FixedSizeBufferWriter(self._plain))
+            place = self._end
+            self._end += -(-size // _BLOCK) * _BLOCK  # also if it fails: no part of the counter is used twice
+            self._apply(place, memoryview(self._plain).cast("B")[:size], self._hidden)
             self.file.seek(place)
-            rest = memoryview(hidden)[: plain.size]
+            rest = memoryview(self._hidden)[:size]
             while rest:
                 rest = rest[self.file.write(rest) :]
-        self._end += -(-plain.size // _BLOCK) * _BLOCK
-        return place, plain.size
+        return place, size
 
     def read(self, place: int, size: int) -> pa.Table:
         self._check_process()
@@ -118,7 +121,9 @@ class _Scratch:
             rest = memoryview(hidden)
             while rest and (count := self.file.readinto(rest)):
                 rest = rest[count:]
-        plain = memoryview(self._applied(place, hidden)).toreadonly()  # as other buffers: loops are compiled once
+        done = bytearray(size + _BLOCK)
+        self._apply(place, hidden, done)
+        plain = memoryview(done).toreadonly()  # as other buffers: loops are compiled once
         with pa.ipc.open_stream(pa.py_buffer(plain)) as reader:
             return reader.read_all()
 
@@ -130,14 +135,18 @@ class _Scratch:
                 "Prepare and run the release in one process.",
             )
 
-    def _applied(self, place: int, content: Any) -> bytearray:
-        """The content under the cipher, or without it: the same exclusive or."""
+    def _apply(self, place: int, content: Any, done: bytearray) -> None:
+        """Write the content under the cipher, or without it: the same exclusive or. The cipher asks for a block more."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         cipher = Cipher(algorithms.AES(self._key), modes.CTR((place // _BLOCK).to_bytes(_BLOCK, "big"))).encryptor()
-        done = bytearray(len(memoryview(content).cast("B")) + _BLOCK)  # the cipher asks for room beyond what it writes
-        cipher.update_into(memoryview(content).cast("B"), done)
-        return done
+        cipher.update_into(content, done)
+
+
+def _written(table: pa.Table, sink: Any) -> Any:
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink
 
 
 @dataclass(eq=False)

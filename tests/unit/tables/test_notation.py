@@ -31,6 +31,8 @@ from dipriv._tables.repeated import coded, distinct
 from dipriv.dialect import DETECTED
 from dipriv.schema import MISSING_MARKS, Continuous, Discrete
 
+WHOLES = ["0", "7", "10", "123", "1234", "9" * 17, "9" * 18, "8" * 19, "9" * 25, "007"]
+CODES = [f"007{rest}" for rest in ("", ".", ".5", ".123", ".0000", f".{'7' * 12}")]
 READ = {  # cell: (with a decimal point, with a decimal comma)
     "12": ("12", "12"),
     "12.5": ("12.5", ""),
@@ -149,6 +151,16 @@ def test_texts_that_repeat_count_as_often_as_they_occur() -> None:
     of_few = count_classes(classify(few, MISSING_MARKS), times)
     assert of_few.tolist() == count_classes(classify(texts, MISSING_MARKS)).tolist()
     assert coded(pa.array([f"{number}" for number in range(5000)])).type == pa.string()
+
+
+def test_plain_numbers_are_counted_as_others_are() -> None:
+    """Those with spaces around them, or a sign before them, go through the grammar of all numbers."""
+    numbers = [f"{whole}{rest}" for whole in WHOLES for rest in ("", ".", ".5", ".123", ".0000", f".{'7' * 12}")]
+    for cell in (*numbers, *READ, "1e5", "1.5e5", "01.5"):
+        plain = count_shapes(pa.array([cell]), MISSING_MARKS)
+        for longer in (f" {cell}", f"{cell} ", f"+{cell}" if cell in numbers and cell not in CODES else f" {cell} "):
+            assert count_shapes(pa.array([longer]), MISSING_MARKS).tolist() == plain.tolist(), longer
+    assert shapes_of(["1.5"]).tolist() != shapes_of(["1.55"]).tolist() != shapes_of(["1.555"]).tolist()  # control
 
 
 # ---- decisions ----
