@@ -55,10 +55,13 @@ class TableFingerprint:
     """The keyed fingerprint of a table.
 
     `content` is of all rows in any order, `order` of the rows in their order; neither depends on the names or the order
-    of columns. `row_sketch` is like the tags of a column, of whole rows. `samples` are of rows, hashed in several ways,
-    with and without the names of columns (`dipriv.sources._fingerprint`). `repeats` is how often every row is repeated:
-    tags are those of the table without repetitions. `prefixes` are the orders of its beginnings that have as many rows
-    as a known table. `is_ordered` is false where the order of rows is not the table's own, but that of an engine.
+    of columns. `named_order` is of the rows in their order, each cell with the name of its column: for `order`, rows
+    that have the same cells in other columns are the same. `row_sketch` is like the tags of a column, of whole rows.
+    `samples` are of rows, hashed in several ways, with and without the names of columns: see
+    `dipriv.sources._fingerprint`.
+    `repeats` is how often every row is repeated: tags are those of the table without repetitions. `prefixes` are the
+    orders, of both kinds, of its beginnings that have as many rows as a known table. `is_ordered` is false where the
+    order of rows is not the table's own, but that of an engine.
     """
 
     rows: int
@@ -70,6 +73,7 @@ class TableFingerprint:
     prefixes: frozenset[bytes] = field(repr=False, default=frozenset())
     samples: tuple[bytes, ...] = field(repr=False, default=())
     repeats: int = field(repr=False, default=1)
+    named_order: bytes = field(repr=False, default=b"")
 
     @property
     def has_few_rows(self) -> bool:

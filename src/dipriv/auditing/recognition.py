@@ -170,6 +170,7 @@ def _as_version_3(place: Path) -> None:
             DROP TABLE dipriv_samples;
             ALTER TABLE dipriv_contents DROP COLUMN repeats;
             ALTER TABLE dipriv_contents DROP COLUMN is_own;
+            ALTER TABLE dipriv_contents DROP COLUMN named_order;
             ALTER TABLE dipriv_releases DROP COLUMN is_own;
             ALTER TABLE dipriv_releases DROP COLUMN keys_digest;
             ALTER TABLE dipriv_columns DROP COLUMN label;

@@ -346,7 +346,8 @@ def dataset_state(connection: Connection, name: str) -> DatasetState:
     if row is None:
         return DatasetState(name)
     own = CONTENTS.c.dataset == row["id"], CONTENTS.c.is_own == 1
-    contents = select(CONTENTS.c.rows, CONTENTS.c.row_order).where(*own)
+    order = func.coalesce(CONTENTS.c.named_order, CONTENTS.c.row_order).label("row_order")
+    contents = select(CONTENTS.c.rows, order).where(*own)
     old = select(FINGERPRINTS.c.rows).where(FINGERPRINTS.c.dataset == row["id"])
     stored = stored_dataset(connection, name)
     return DatasetState(

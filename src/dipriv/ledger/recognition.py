@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, and_, func, insert, or_, select, update
 
 from dipriv._base.table_fingerprint import (
     TELLING,
@@ -67,11 +67,14 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint, *
 
     `is_own` is false for a stream that has rows of several data sets.
     """
-    same = (CONTENTS.c.content == table.content, CONTENTS.c.row_order == table.order, CONTENTS.c.dataset == dataset)
+    named = or_(CONTENTS.c.named_order == table.named_order, CONTENTS.c.named_order.is_(None))
+    same = and_(
+        CONTENTS.c.content == table.content, CONTENTS.c.row_order == table.order, named, CONTENTS.c.dataset == dataset
+    )
     stored = select(SAMPLES.c.id).join_from(SAMPLES, CONTENTS) if table.samples else select(CONTENTS.c.id)
-    if connection.execute(stored.where(*same)).first() is not None:
+    if connection.execute(stored.where(same)).first() is not None:
         if is_own:
-            connection.execute(update(CONTENTS).where(*same).values(is_own=1))
+            connection.execute(update(CONTENTS).where(same).values(is_own=1, named_order=table.named_order or None))
         return
     key = connection.execute(
         insert(CONTENTS).values(
@@ -79,6 +82,7 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint, *
             rows=table.rows,
             content=table.content,
             row_order=table.order,
+            named_order=table.named_order or None,
             is_ordered=int(table.is_ordered),
             row_sketch=table.row_sketch,
             repeats=table.repeats,
@@ -102,13 +106,18 @@ def _same_order(connection: Connection, table: TableFingerprint) -> Iterable[Res
 
 
 def _same_rows(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
-    facts = select(DATASETS.c.name, CONTENTS.c.row_order, CONTENTS.c.is_ordered, CONTENTS.c.is_own)
+    facts = select(CONTENTS.c.id, DATASETS.c.name, CONTENTS.c.row_order, CONTENTS.c.is_ordered, CONTENTS.c.is_own)
     stored = connection.execute(facts.join_from(CONTENTS, DATASETS).where(CONTENTS.c.content == table.content)).all()
+    digests = Counter(column.digest for column in table.columns)
     for row in stored:
-        if row.is_own and (bytes(row.row_order) == table.order or not (row.is_ordered and table.is_ordered)):
+        same_order = bytes(row.row_order) == table.order or not (row.is_ordered and table.is_ordered)
+        columns = connection.execute(select(COLUMNS.c.digest).where(COLUMNS.c.content == row.id)).scalars()
+        same_columns = Counter(map(bytes, columns)) == digests  # else the same cells in other columns, as in rankings
+        if row.is_own and same_order and same_columns:
             yield Resemblance(row.name, "has the content", is_same=True)
     for row in stored:
-        yield Resemblance(row.name, f"has the rows of data set {row.name!r} in another order", is_own=bool(row.is_own))
+        how = f"has the rows of data set {row.name!r}, in another order or with cells in other columns"
+        yield Resemblance(row.name, how, is_own=bool(row.is_own))
 
 
 def _same_columns(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:

@@ -12,7 +12,8 @@ from dipriv.errors import DisclosureError, LedgerError
 class DatasetState:
     """What the ledger knows about a data set.
 
-    `contents` are (number of rows, order) of all its tables so far; `old_sizes` the numbers of rows of tables that were
+    `contents` are (number of rows, order) of all its tables so far, of those that an older version fingerprinted the
+    order without the names of columns; `old_sizes` the numbers of rows of tables that were
     fingerprinted by versions 1 and 2 of the ledger, with which no table can be compared. `also` names the other data
     sets that count the table of the request, because it has their rows, too. `protects_rows` is whether earlier
     releases protect a row, and not a person with all of their rows. `splits_as_written` is `Split.as_written`.
@@ -80,7 +81,7 @@ class ReleaseRequest:
                 f"Release the table of {unverified:,} rows, unchanged, once: later ones are then compared with it.",
             )
         earlier = {order for _, order in known.contents}
-        if not (self.table.order in earlier or earlier <= self.table.prefixes):
+        if not ({self.table.order, self.table.named_order} & earlier or earlier <= self.table.prefixes):
             raise DisclosureError(
                 f"the rows that {name} had before are not the first rows of this table, unchanged: rows that were held "
                 "out by their positions could now be released.",

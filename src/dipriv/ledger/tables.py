@@ -80,6 +80,7 @@ CONTENTS = Table(  # see dipriv._base.table_fingerprint
     Column("rows", BigInteger, nullable=False),
     Column("content", LargeBinary, nullable=False, index=True),
     Column("row_order", LargeBinary, nullable=False),
+    Column("named_order", LargeBinary),
     Column("is_ordered", Integer, CheckConstraint("is_ordered IN (0, 1)"), nullable=False),
     Column("row_sketch", LargeBinary, nullable=False),
     Column("repeats", BigInteger, nullable=False, server_default="1"),
@@ -145,7 +146,7 @@ ADDED: dict[int, tuple[Column[Any], ...]] = {
     4: (CONTENTS.c.repeats, COLUMNS.c.label, DISTINCT.c.content),
     5: (CONTENTS.c.is_own, RELEASES.c.is_own),
     6: (DATASETS.c.splits_by_cells,),
-    7: (RELEASES.c.keys_digest,),
+    7: (RELEASES.c.keys_digest, CONTENTS.c.named_order),
 }
 """The columns that each version after the first added."""
 ADDED_TABLES: dict[int, tuple[Table, ...]] = {3: (CONTENTS, COLUMNS, DISTINCT), 4: (SAMPLES,)}
@@ -184,6 +185,7 @@ _RULES = {  # a SQL condition for each column; a null is allowed where the colum
         "rows": _COUNT,
         "content": _DIGEST,
         "row_order": _DIGEST,
+        "named_order": _DIGEST,
         "is_ordered": _FLAG,
         "row_sketch": _SKETCH,
         "repeats": f"{_COUNT} AND {{0}} > 0",

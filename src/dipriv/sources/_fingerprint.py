@@ -129,7 +129,8 @@ class Fingerprint:
         self._keys, self.names, self.rows = _Keys.of(key), tuple(names), 0
         self._labels = [self._keys.label(name) for name in self.names]
         self._columns = np.zeros((len(self.names), 2), np.uint64)
-        self._table, self._order = np.zeros(2, np.uint64), np.zeros(2, np.uint64)
+        self._table, self._order = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
+        self._multipliers = np.array([_multiplier(label) for label in self._labels], np.uint64)
         share = max(SKETCH_SIZE, _COLUMN_WORDS // max(1, len(self.names)))
         self._column_samples = [Sample(min(SAMPLE_SIZE, 1 << share.bit_length() - 1)) for _ in self.names]
         self._row_samples = [Sample(SAMPLE_SIZE if way <= _NAMED else _SUBSET_ROWS) for way in _WAYS]
@@ -161,7 +162,7 @@ class Fingerprint:
 
     def _part(self, some: pa.RecordBatch) -> _Part:
         """What some rows add."""
-        sums = Hashes(*(np.zeros(some.num_rows, np.uint64) for _ in range(2)))
+        sums, named = (Hashes(*(np.zeros(some.num_rows, np.uint64) for _ in range(2))) for _ in range(2))
         high = np.empty((len(self.names), some.num_rows), np.uint64)
         columns = np.empty_like(self._columns)
         for place, array in enumerate(some.columns):
@@ -169,8 +170,11 @@ class Fingerprint:
             high[place], columns[place] = found.high, _sums(found)
             for lane in range(2):
                 np.add(sums[lane], found[lane], out=sums[lane])
+                _add_product(found[lane], self._multipliers[place], named[lane])
         rows = row_hashes(sums, self._keys.rows)
-        order = [_polynomial(*pair) for pair in zip(rows, map(np.uint64, self._keys.multipliers), strict=True)]
+        multipliers = [np.uint64(multiplier) for multiplier in self._keys.multipliers]
+        in_order = zip((*rows, *row_hashes(named, self._keys.rows)), 2 * multipliers, strict=True)
+        order = [_polynomial(*pair) for pair in in_order]
         samples = [self._row_samples[_UNNAMED].candidates(rows.high), *self._named(high)]
         samples += [sample.candidates(own) for sample, own in zip(self._column_samples, high, strict=True)]
         return _Part(some.num_rows, columns, _sums(rows), np.array(order, np.uint64), samples)
@@ -180,8 +184,7 @@ class Fingerprint:
         ends = np.array([sample.end for sample in self._row_samples[_NAMED:]], np.uint64)
         found, counts = np.empty((len(ends), high.shape[1]), np.uint64), np.zeros(len(ends), np.int64)
         members = np.array([[way in own for own in self._ways] for way in _WAYS[_NAMED:]], np.bool_)
-        multipliers = np.array([_multiplier(label) for label in self._labels], np.uint64)
-        _hash_ways(high, members, multipliers, self._keys.rows[0], self._keys.rows[1], ends, found, counts)
+        _hash_ways(high, members, self._multipliers, self._keys.rows[0], self._keys.rows[1], ends, found, counts)
         return [hashes[:count].copy() for hashes, count in zip(found, counts, strict=True)]
 
     def _add(self, part: _Part) -> None:
@@ -206,7 +209,7 @@ class Fingerprint:
 
     def _shift(self) -> Words:
         """r^i for the next row."""
-        return np.array([pow(multiplier, self.rows, 1 << 64) for multiplier in self._keys.multipliers], np.uint64)
+        return np.array([pow(multiplier, self.rows, 1 << 64) for multiplier in 2 * self._keys.multipliers], np.uint64)
 
     def to_bytes(self) -> bytes:
         """The sums and the smaller part of the samples so far, to be sent to where they are added up."""
@@ -220,7 +223,7 @@ class Fingerprint:
     def from_bytes(cls, key: bytes, names: Sequence[str], data: bytes) -> Fingerprint:
         """The fingerprint that `to_bytes` was called on."""
         found, words = cls(key, names), np.frombuffer(data, dtype="<u8").astype(np.uint64)
-        rows, found._table, found._order, columns, words = np.split(words, np.cumsum([1, 2, 2, found._columns.size]))
+        rows, found._table, found._order, columns, words = np.split(words, np.cumsum([1, 2, 4, found._columns.size]))
         found.rows, found._columns = int(rows[0]), columns.reshape(-1, 2)
         for sample in found._samples():
             size = int(words[0])
@@ -230,7 +233,11 @@ class Fingerprint:
 
     def order(self) -> bytes:
         """16 bytes for all rows so far, in their order."""
-        return self._order.astype("<u8").tobytes()
+        return self._order[:2].astype("<u8").tobytes()
+
+    def named_order(self) -> bytes:
+        """The same, of rows that have their cells in the same columns."""
+        return self._order[2:].astype("<u8").tobytes()
 
     def content(self) -> bytes:
         """16 bytes for all rows so far, in any order; the names of the columns do not matter, nor does their order."""
@@ -259,6 +266,7 @@ class Fingerprint:
             prefixes,
             tuple(map(_packed, rows)),
             repeats,
+            self.named_order(),
         )
 
     def _row_sketch(self, rows: Counted, repeats: int) -> bytes:
@@ -302,7 +310,7 @@ class PrefixFingerprints:
         rows, found = self._fingerprint.rows, self._fingerprint
         for end in sorted(end for end in self._sizes if rows < end <= rows + batch.num_rows):
             found.update(batch.slice(0, end - found.rows))
-            self._met.add(found.order())
+            self._met |= {found.order(), found.named_order()}
             batch = batch.slice(end - rows)
             rows = end
         found.update(batch)

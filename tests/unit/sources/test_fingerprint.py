@@ -101,7 +101,7 @@ def test_order_is_a_fact_of_its_own(table: pa.RecordBatch, random: Any) -> None:
     random.shuffle(places)
     sorted_table = pa.Table.from_batches([table]).take(pa.array(places)).combine_chunks().to_batches()[0]
     one, other = of(table), of(sorted_table)
-    assert replace(other, order=one.order) == one
+    assert replace(other, order=one.order, named_order=one.named_order) == one
     rows = [tuple(map(str, row.values())) for row in table.to_pylist()]
     if rows != [rows[place] for place in places] and len({*rows}) == len(rows):
         assert one.order != other.order or _alike(table)
@@ -125,7 +125,9 @@ def test_key_cells_and_their_rows_matter_but_not_the_names_or_the_order_of_colum
     ]
     assert len({found.content for found in others}) == len(others)
     renamed, reordered = of(two.rename_columns(["x", "z"])), of(two.select(["y", "x"]))
-    assert replace(renamed, samples=others[0].samples) == others[0] == replace(reordered, columns=others[0].columns)
+    same = replace(renamed, samples=others[0].samples, named_order=others[0].named_order)
+    assert same == others[0] == replace(reordered, columns=others[0].columns)
+    assert renamed.named_order != others[0].named_order
     assert renamed.samples[0] == others[0].samples[0]  # the rows without names
     assert renamed.samples[-1] != others[0].samples[-1]  # and with names
     assert {*others[3].columns} == {*others[0].columns} == {*reordered.columns}
@@ -302,8 +304,9 @@ def test_beginnings_are_those_of_shorter_tables(table: pa.RecordBatch, sizes: se
         seen.update(part)
     found = seen.result()
     within = [size for size in sizes if size <= table.num_rows]
-    assert found.prefixes == {of(table.slice(0, size)).order for size in within}
-    assert found.order == of(table).order
+    beginnings = [of(table.slice(0, size)) for size in within]
+    assert found.prefixes == {order for one in beginnings for order in (one.order, one.named_order)}
+    assert (found.order, found.named_order) == (of(table).order, of(table).named_order)
 
 
 def test_what_cannot_be_one_table_is_refused() -> None:
