@@ -359,7 +359,7 @@ def test_unforeseen_errors_of_a_task_tell_no_cell() -> None:
         raise ValueError(SECRET)
         yield from batches
 
-    refused(DiprivError, "ValueError", call=lambda: list(spark_tasks.on_worker(broken, [], 1, iter(()))))
+    refused(DiprivError, "ValueError", call=lambda: list(spark_tasks.on_worker(broken, [], [], 1, iter(()))))
     other = spark_tasks.Releasing(_NO_LAYOUT, None, (), source(1), None, {}, version="0")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="same version"):
         list(other(iter(())))

@@ -175,6 +175,8 @@ class SparkRows:
     fingerprint: TableFingerprint | None
     label_counts: Mapping[str, ValueCounts] = field(repr=False)
     """Of all rows, for columns that have few labels and were counted in the first pass."""
+    used: tuple[str, ...]
+    """The columns that are verified, released or kept."""
     _workspace: Workspace = field(repr=False)
 
     @classmethod
@@ -182,20 +184,19 @@ class SparkRows:
         """The first pass. Packed, the rows stay with the workers as blocks of bytes, for learning.
 
         `every` has all columns that Arrow has a type for: a ledger recognizes the data set by them, released or not.
+        All passes hand the same columns to Python: of others, Spark may make other partitions, by their bytes.
         """
         from pyspark.sql import functions
 
-        packed = request.counted
-        marker = new_name((*frame.columns, *every.columns))
-        marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
-        some, key, fingerprint_key = marked.select(*map(quoted, (*request.verified, marker))), os.urandom(32), None
-        if request.fingerprint is not None:
-            fingerprint_key = request.fingerprint.key
-            some = every.select("*", functions.monotonically_increasing_id().alias(marker))
+        packed, key = request.counted, os.urandom(32)
+        fingerprint_key = None if request.fingerprint is None else request.fingerprint.key
+        whole = frame if fingerprint_key is None else every
+        marker = new_name(whole.columns)
+        marked = whole.select("*", functions.monotonically_increasing_id().alias(marker))
         reading = FirstPass(marker, request.verified, key, fingerprint_key, packed, request.labels_of)
         workspace = Workspace(frame.sparkSession.sparkContext)
         try:
-            packs, found = first_packs(mapped(some, reading, FirstPass.schema, workspace).rdd, workspace, packed)
+            packs, found = first_packs(mapped(marked, reading, FirstPass.schema, workspace).rdd, workspace, packed)
             layout = Layout(marker, request.verified, key, parts_of(found))
             summary = summary_of(found, fingerprint_key, every.columns)
         except BaseException:
@@ -203,7 +204,8 @@ class SparkRows:
             raise
         if not packed:
             workspace.close()
-        return cls(marked, empty, layout, packs, fingerprint_of(summary), summary.labels, workspace)
+        used = tuple(frame.columns)
+        return cls(marked, empty, layout, packs, fingerprint_of(summary), summary.labels, used, workspace)
 
     @property
     def n_rows(self) -> int:
@@ -241,9 +243,8 @@ class SparkRows:
                 f"the hold-out has {held:,} rows; the driver takes up to {MAX_HELD_ROWS:,}.",
                 "Hold out a smaller share, use the private reference, or give a public table.",
             )
-        some = self._verified()
-        schema = some.select(*map(quoted, self.layout.verified)).schema
-        rows = collected(some, HoldOut(self.layout, split), schema)
+        schema = _bare_schema(self.frame, self.layout.verified)
+        rows = collected(self.frame, HoldOut(self.layout, split), schema, self._verified)
         if rows.num_rows != held:
             raise SourceChangedError(f"the hold-out has {rows.num_rows:,} rows now, {held:,} before.", REPEATABLE)
         return frames.read(rows)
@@ -259,8 +260,9 @@ class SparkRows:
             job.selection.split,
             job.selection.first_released,
         )
-        schema = _bare_schema(self.frame, {*job.mechanism.names, *job.keep})
-        return mapped(self.frame, work, schema, self._workspace)
+        released = {*job.mechanism.names, *job.keep}
+        schema = _bare_schema(self.frame, [name for name in self.used if name in released])
+        return mapped(self.frame, work, schema, self._workspace, (*self.used, self.layout.marker))
 
     def end_learning(self) -> None:
         """Remove packed blocks from all workers."""
@@ -272,12 +274,13 @@ class SparkRows:
 
     def _held_rows(self, split: Split) -> dict[int, int]:
         """{mark of a task's first row: how many of its rows are held out}."""
-        found = collected(self._verified(), HeldRows(self.layout, split), HeldRows.schema)
+        found = collected(self.frame, HeldRows(self.layout, split), HeldRows.schema, self._verified)
         return {line["mark"]: line["held"] for line in found.to_pylist()}
 
-    def _verified(self) -> Any:
-        """Only the columns that are verified, and the marks."""
-        return self.frame.select(*map(quoted, (*self.layout.verified, self.layout.marker)))
+    @property
+    def _verified(self) -> tuple[str, ...]:
+        """The columns that are verified, and the marks."""
+        return *self.layout.verified, self.layout.marker
 
 
 class HasPacks(Protocol):
@@ -485,11 +488,12 @@ def _arrow_types(session: Any, columns: Sequence[Any]) -> dict[str, pa.DataType]
     return {column.name: column.type for column in found}
 
 
-def _bare_schema(frame: Any, names: set[str]) -> Any:
+def _bare_schema(frame: Any, names: Sequence[str]) -> Any:
+    """Of these columns, in this order, without metadata."""
     from pyspark.sql.types import StructField, StructType
 
-    used = [column for column in frame.schema.fields if column.name in names]
-    return StructType([StructField(column.name, column.dataType, column.nullable) for column in used])
+    fields = {field.name: field for field in frame.schema.fields}
+    return StructType([StructField(name, fields[name].dataType, fields[name].nullable) for name in names])
 
 
 def task_cores(context: Any) -> int:
@@ -497,16 +501,20 @@ def task_cores(context: Any) -> int:
     return int(context.getConf().get("spark.task.cpus", "1"))
 
 
-def mapped(frame: Any, work: Work, schema: Any, workspace: Workspace) -> Any:
-    """The frame of this schema that the workers make, lazily; the workspace has the broadcast that tells them how."""
+def mapped(frame: Any, work: Work, schema: Any, workspace: Workspace, columns: Sequence[str] | None = None) -> Any:
+    """The frame of this schema that the workers make, lazily; the workspace has the broadcast that tells them how.
+
+    The work is given these columns, in this order, or all.
+    """
     from pyspark.sql.types import StructField, StructType
 
     cores = task_cores(workspace.context)
     names = frame.columns
+    asked = names if columns is None else list(columns)
     shared = workspace.broadcast(work)
 
     def privatize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return on_worker(shared.value, names, cores, batches)
+        return on_worker(shared.value, names, asked, cores, batches)
 
     made = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     numbered = [StructField(f"c{place}", field.dataType, field.nullable) for place, field in enumerate(made)]
@@ -514,11 +522,11 @@ def mapped(frame: Any, work: Work, schema: Any, workspace: Workspace) -> Any:
     return given.mapInArrow(privatize, StructType(numbered)).toDF(*made.names)
 
 
-def collected(frame: Any, work: Work, schema: Any) -> pa.Table:
-    """What the workers make, brought to the driver."""
+def collected(frame: Any, work: Work, schema: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """What the workers make, of these columns or all, brought to the driver."""
     context = frame.sparkSession.sparkContext
     with Workspace(context) as workspace, jobs(context), worker_errors():
-        return mapped(frame, work, schema, workspace).toArrow()
+        return mapped(frame, work, schema, workspace, columns).toArrow()
 
 
 @contextmanager

@@ -322,13 +322,15 @@ def check_version(driver: str) -> None:
         )
 
 
-def on_worker(work: Work, names: list[str], cores: int, batches: Batches) -> Batches:
+def on_worker(work: Work, names: list[str], asked: list[str], cores: int, batches: Batches) -> Batches:
     """Run on a worker, on as many cores as a task has there. What an unforeseen error says may hold a cell.
+
+    The work is given the columns that are asked for.
 
     Columns are numbered for Spark, because mapInArrow does not accept every column name.
     """
     with as_worker(cores):
-        for batch in work(with_valid_text(batch.rename_columns(names)) for batch in batches):
+        for batch in work(with_valid_text(batch.rename_columns(names).select(asked)) for batch in batches):
             yield batch.rename_columns([f"c{number}" for number in range(batch.num_columns)])
 
 
