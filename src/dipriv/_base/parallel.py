@@ -124,7 +124,7 @@ def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> I
     if len(first) < 2 or threads() == 1 or getattr(_here, "works", False):
         yield from map(work, chain(first, source))
         return
-    with ThreadPoolExecutor(threads(), initializer=lambda: setattr(_here, "works", True)) as pool:
+    with ThreadPoolExecutor(threads(), initializer=_begin) as pool:
         waiting: deque[Future[Result]] = deque()
         rest, failure, end = chain(first, source), None, object()
         while True:
@@ -143,10 +143,16 @@ def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> I
             raise failure
 
 
+def _begin() -> None:
+    """What a thread does is not divided again; what numpy would say of a value is not said, as in the main thread."""
+    _here.works = True
+    np.seterr(all="ignore")
+
+
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
     """Threads that `in_parallel` shares among its calls: starting some for each batch takes longer than small work."""
-    return ThreadPoolExecutor(size, initializer=lambda: setattr(_here, "works", True))
+    return ThreadPoolExecutor(size, initializer=_begin)
 
 
 if hasattr(os, "register_at_fork"):

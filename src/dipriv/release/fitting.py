@@ -160,6 +160,7 @@ class FittedMechanism:
         """{column: the public total that its released weights are rescaled to}."""
         return totals_of(self.schema)
 
+    @np.errstate(all="ignore")  # it may raise otherwise, by a value
     def _released(
         self, table: Table, bits: Bits, first: int, progress: Progress, persons: Persons | None
     ) -> dict[str, tuple[ColumnValues, pa.Array | None]]:

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -109,6 +110,7 @@ class Plan(Generic[Data]):
                 warnings.warn(text, UtilityWarning, stacklevel=stacklevel)
             if_it_is_an_error.pop_all()
 
+    @np.errstate(all="ignore")  # it may raise otherwise, by a value
     def run(self, output: str | None = None) -> Release[Data]:
         """Reserve ε in the ledger, learn the reference, build the kernel and release; `output` names the file.
 

@@ -16,6 +16,7 @@ from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv._base.invariants import is_finite, is_nondecreasing, is_vector, require
 from dipriv._base.registry import serializable
 from dipriv.errors import InputError
+from dipriv.references._models.scipy_functions import cdf_of, ppf_of
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
@@ -50,10 +51,10 @@ class ContinuousDistribution:
     kind: Continuous = field(default_factory=Continuous)
 
     def cdf(self, v: FloatArray) -> FloatArray:
-        return np.asarray(self.dist.cdf(v), dtype=np.float64)
+        return cdf_of(self.dist, v)
 
     def ppf(self, u: FloatArray) -> FloatArray:
-        return np.asarray(self.dist.ppf(u), dtype=np.float64)
+        return ppf_of(self.dist, u)
 
     def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
         return UniformCoordinate(column.name)
@@ -204,17 +205,17 @@ class Mixture:
     def cdf(self, v: FloatArray) -> FloatArray:
         z, k, part = AtomsLine.around(self._points, self._unit).locate(v)
         mass = np.append(np.diff(self._below), 0.0)[k]
-        u = (1 - self._below[-1]) * self.continuous.cdf(z) + self._below[k]
+        u = (1 - self._below[-1]) * cdf_of(self.continuous, z) + self._below[k]
         return np.asarray(np.where(np.isnan(part), u, u + part * mass), dtype=np.float64)
 
     def ppf(self, u: FloatArray) -> FloatArray:
         rest = 1 - self._below[-1]
-        starts = rest * self.continuous.cdf(self._points) + self._below[:-1]
+        starts = rest * cdf_of(self.continuous, self._points) + self._below[:-1]
         masses = np.diff(self._below)
         k = np.searchsorted(starts + masses, u, side="left")
         at = np.minimum(k, len(starts) - 1)
         is_atom = (k < len(starts)) & (u > starts[at])
-        z = self.continuous.ppf(np.clip((u - self._below[k]) / rest, 0.0, 1.0))
+        z = ppf_of(self.continuous, np.clip((u - self._below[k]) / rest, 0.0, 1.0))
         part = np.clip((u - starts[at]) / masses[at], np.finfo(np.float64).tiny, 1.0)
         line = AtomsLine.around(self._points, self._unit)
         return line.place(np.where(is_atom, self._points[at], z), part)
