@@ -60,7 +60,7 @@ def commit_file(part: Path, path: Path, mode: int = FOR_ALL, *, replace: bool = 
 
 
 def is_at(path: Path, made: os.stat_result | None) -> bool:
-    """Whether a file or folder, of which this was told when it was made, has this name."""
+    """Whether a file or folder, of which this was found when it was made, has this name."""
     try:
         return made is not None and os.path.samestat(path.stat(follow_symlinks=False), made)
     except OSError:

@@ -59,7 +59,7 @@ _MARK_ENDS = np.cumsum([0, *map(len, _MARK_BYTES)], dtype=np.int64)
 _OTHER, _WHOLE, _DECIMAL, _DATE, _SECONDS = (
     int(of) for of in (CellClass.OTHER, CellClass.WHOLE, CellClass.DECIMAL, CellClass.DATE, CellClass.SECONDS)
 )
-_OTHER_DATE = int(CellClass.OTHER_DATE)
+_OTHER_DATE, _COUNTED = int(CellClass.OTHER_DATE), 255
 _ZERO, _NINE, _PLUS, _MINUS, _POINT, _SLASH = 48, 57, 43, 45, 46, 47
 _COMMA_MARK, _POINT_MARK = 1, 2
 _DIGITS = 18
@@ -122,7 +122,9 @@ def count_shapes(texts: pa.Array, marks: Sequence[str]) -> Shapes:
     counts = no_shapes()
     if len(texts):
         letters, ends = _buffers(texts)
-        _count(letters, ends, classify(texts, marks).classes, times, counts)
+        classes = classify(texts, marks).classes
+        _count_plain(letters, ends, classes, times, counts)
+        _count(letters, ends, classes, times, counts)
     return counts
 
 
@@ -171,20 +173,10 @@ def _count(
     times: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> None:
-    plain = np.zeros((_DIGITS + 1, _PLACES), dtype=np.int64)
     for row in range(len(ends) - 1):
         kind, n = classes[row], times[row]
-        if kind == _WHOLE or kind == _DECIMAL:  # digits [. digits], as most numbers are written: without calls
-            i, end = ends[row], ends[row + 1]
-            place, dot = i, end
-            while place < end and (_ZERO <= letters[place] <= _NINE or (letters[place] == _POINT and dot == end)):
-                if letters[place] == _POINT:
-                    dot = place
-                place += 1
-            has_dot = dot < end - 1
-            if place == end and 0 < dot - i <= _DIGITS and (kind == _DECIMAL if has_dot else kind == _WHOLE):
-                plain[0 if letters[i] == _ZERO else dot - i, min(end - dot - 1, MAX_PLACES) if has_dot else 0] += n
-                continue
+        if kind == _COUNTED:
+            continue
         if kind not in (_OTHER, _OTHER_DATE, _DECIMAL, _WHOLE):
             counts[kind] += n
             counts[_READING + kind] += n
@@ -226,6 +218,31 @@ def _count(
                 counts[_EVIDENCE + 4] += n * (order == 3)
                 counts[_EVIDENCE + 5] += n * (order == 4)
                 counts[_EVIDENCE + (6 if time < 0 else 7)] += n
+
+
+@jit
+def _count_plain(
+    letters: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    classes: NDArray[np.uint8],
+    times: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Numbers of digits [. digits], as most are written: without calls, which take longer. They become `_COUNTED`."""
+    plain = np.zeros((_DIGITS + 1, _PLACES), dtype=np.int64)
+    for row in range(len(ends) - 1):
+        if classes[row] not in (_WHOLE, _DECIMAL):
+            continue
+        i, end = ends[row], ends[row + 1]
+        place, dot = i, end
+        while place < end and (_ZERO <= letters[place] <= _NINE or (letters[place] == _POINT and dot == end)):
+            if letters[place] == _POINT:
+                dot = place
+            place += 1
+        digits, places = dot - i, max(0, end - dot - 1)
+        if place == end and 0 < digits <= _DIGITS and classes[row] == (_DECIMAL if places else _WHOLE):
+            plain[0 if letters[i] == _ZERO else digits, min(places, MAX_PLACES)] += times[row]
+            classes[row] = _COUNTED
     for digits in range(_DIGITS + 1):  # 0 for the digit 0
         for places in range(_PLACES):
             n = plain[digits, places]

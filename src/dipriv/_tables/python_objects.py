@@ -59,7 +59,7 @@ def _text(cell: Any) -> str | None:
     if kind == "number":
         try:
             return str(int(cell)) if isinstance(cell, numbers.Integral) else repr(float(cell))
-        except (ValueError, OverflowError, TypeError):  # Python writes no whole number of more than 4,300 digits
+        except Exception:  # Python writes no whole number of more than 4,300 digits, and classes may raise anything
             return None
     if kind in ("date", "time"):
         with suppress(Exception):  # of a class that is not ours

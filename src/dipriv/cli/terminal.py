@@ -119,18 +119,22 @@ class Command(TyperCommand):
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Warnings of dipriv are lines on standard error, each of them once; those about private rows say so."""
+    """Warnings of dipriv are lines on standard error, each of them once; those about private rows say so.
+
+    Of others only the class is shown: what they say may hold a cell.
+    """
     ours = (PrivacyWarning, UtilityWarning, RuleWarning)
     with warnings.catch_warnings():
         for category in ours:
             warnings.simplefilter("once", category)
-        shown = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **more: Any
+        ) -> None:
             if issubclass(category, ours):
                 warn(f"{'Private' if issubclass(category, RuleWarning) else 'Warning'}: {message}")
             else:
-                shown(message, category, *where, **more)
+                warn(f"Warning: {category.__name__} at {Path(filename).name}, line {lineno}.")
 
         warnings.showwarning = show
         yield

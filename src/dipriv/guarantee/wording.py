@@ -48,9 +48,9 @@ def statement(guarantee: Guarantee) -> str:
     ]
     if is_synthetic(guarantee):
         lines.append(
-            "  Rows:       as good as synthetic: the expected correlation of released with true values is at most "
-            f"{in_short(largest_correlation(guarantee) or 0.0, 2)}. What can be kept is the distribution; the verdict "
-            "says how well."
+            "  Rows:       as good as synthetic: the expected correlation of released with true values of privatized "
+            f"columns is at most {in_short(largest_correlation(guarantee) or 0.0, 2)}. What can be kept is the "
+            "distribution; the verdict says how well."
         )
     conditions = assumptions(guarantee)
     if conditions:

@@ -6,7 +6,8 @@ The canonical form of a cell is that of the text in a CSV file, read by fixed ru
 * numbers by value, whole numbers exactly and others to 24 significant bits, the precision of float32, so that `0.1` as
   text, float32, float64 and decimal are the same cell; a comma in a text is a decimal mark, as in `0,1` and `1.234,5`,
   unless a point follows it, as in `1,234.5`;
-* dates and times as microseconds since 1970 in UTC, a date as its midnight, from ISO 8601 texts, too;
+* dates and times as microseconds since 1970 in UTC, a date as its midnight, also from texts that begin with the year
+  (2024-03-05, 2024/3/5);
 * times of day, durations and truth values (true, False); all other texts as they are, without spaces at the ends;
 * all texts without a pair of quotes around them, which an option can make a part of the cells.
 
@@ -125,7 +126,10 @@ def value_hashes(array: pa.Array, key: Words) -> Hashes:
 
 
 def canonical_cells(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The words and kinds of the canonical forms, of an array without nulls that is no dictionary."""
+    """The words and kinds of keys of persons, of an array without nulls that is no dictionary.
+
+    They are the canonical forms, but that texts are dates in ISO 8601 alone: who is held out by them must not change.
+    """
     kind = array.type
     if pt.is_floating(kind) or pt.is_uint64(kind):
         return _words_of_floats(array)
@@ -133,7 +137,7 @@ def canonical_cells(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint
         return _words_of_integers(array)
     if not (_is_text(kind) or _is_binary(kind)):
         array = array.cast(pa.string()) if pt.is_decimal(kind) else _all_written(array)
-    _, words, kinds, _ = _read_all(array)
+    _, words, kinds, _ = _read_all(array, of_keys=True)
     return words, kinds
 
 
@@ -224,13 +228,13 @@ def _of_texts(array: pa.Array, key: Words) -> Hashes:
 
 
 def _read_all(
-    array: pa.Array,
+    array: pa.Array, *, of_keys: bool = False
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
     """All texts one after the other; the word and kind of each, and where its canonical form starts and stops."""
     text, ends = _bytes_of(array)
     words, kinds = np.empty(len(array), np.int64), np.empty(len(array), np.uint8)
     places = np.empty((len(array), 2), np.int64)
-    _read_texts(text, ends, _MARK_WORDS, _POWERS, words, kinds, places)
+    _read_texts(text, ends, _MARK_WORDS, _POWERS, not of_keys, words, kinds, places)
     hard = kinds == _HARD
     if hard.any():  # `_decimal` has read them to their ends, so that Python reads them, too
         numbers = np.array([_number(bytes(text[start:stop])) for start, stop in places[hard]])
@@ -463,6 +467,7 @@ def _read_texts(  # noqa: PLR0912 (a call with arrays takes longer than to read 
     ends: NDArray[np.int64],
     marks: Words,
     powers: NDArray[np.float64],
+    all_dates: bool,
     found: NDArray[np.int64],
     kind_of: NDArray[np.uint8],
     places: NDArray[np.int64],
@@ -501,7 +506,7 @@ def _read_texts(  # noqa: PLR0912 (a call with arrays takes longer than to read 
             start, stop = _trimmed(text, start, stop)
             if stop - start > 1 and text[start] == text[stop - 1] and text[start] in (34, 39):  # quotes
                 start, stop = _trimmed(text, start + 1, stop - 1)
-            kind, word = _read(text, start, stop, marks, powers, value)
+            kind, word = _read(text, start, stop, marks, powers, all_dates, value)
         if kind == REAL:
             x = value[0]
             if abs(x - np.rint(x)) <= abs(x) * 2.0**-49 or abs((bits[0] & ((1 << _LOW_BITS) - 1)) - (1 << 28)) <= 16:
@@ -522,18 +527,24 @@ def _read(  # noqa: PLR0912 (the forms of a cell, one after the other)
     stop: int,
     marks: Words,
     powers: NDArray[np.float64],
+    all_dates: bool,
     value: NDArray[np.float64],
 ) -> tuple[int, Any]:
-    """The kind and the word of a text without spaces at its ends; of a REAL, `value` within some units of the last."""
+    """The kind and the word of a text without spaces at its ends; of a REAL, `value` within some units of the last.
+
+    Dates and times are those of ISO 8601, or all that `dipriv._tables` reads as they are, with the year first.
+    """
     size = stop - start
     if size == 0:
         return MISSING, 0
     first = text[start]
     if 43 <= first <= 57:  # + , - . / and digits
-        if size >= 10 and text[start + 4] == 45 and text[start + 7] == 45:
-            kind, word = _moment(text, start, stop)
-        elif size >= 5 and text[start + 2] == 58:
-            kind, word = _time(text, start, stop)
+        sign = text[start + 4] if size >= 8 else np.uint8(0)
+        is_date = 45 <= sign <= 47 and (text[start + 6] == sign or text[start + 7] == sign)
+        if is_date and (all_dates or sign == 45):
+            kind, word = _moment(text, start, stop, all_dates)
+        elif size >= 4 and (text[start + 1] == 58 or text[start + 2] == 58):
+            kind, word = _time(text, start, stop, all_dates)
         else:
             kind, word = _decimal(text, start, stop, powers, value)
         if kind != TEXT:
@@ -647,10 +658,29 @@ def _two(text: NDArray[np.uint8], place: int) -> Any:
 
 
 @jit
-def _moment(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, Any]:
-    """YYYY-MM-DD, and a time behind T or a space, with Z or an offset from UTC: microseconds since 1970."""
-    year = _two(text, start) * 100 + _two(text, start + 2)
-    month, day = _two(text, start + 5), _two(text, start + 8)
+def _one_or_two(text: NDArray[np.uint8], place: int, stop: int) -> tuple[Any, int]:
+    """One or two digits as a number, a large one if there are none, and where they end."""
+    if place + 1 < stop and 48 <= text[place + 1] <= 57:
+        return _two(text, place), place + 2
+    is_digit = place < stop and 48 <= text[place] <= 57
+    return (np.int64(text[place]) - 48 if is_digit else 1 << 20), place + 1
+
+
+@jit
+def _moment(  # noqa: PLR0912 (one grammar)
+    text: NDArray[np.uint8], start: int, stop: int, all_dates: bool
+) -> tuple[int, Any]:
+    """YYYY-MM-DD, and a time behind T or a space, with Z or an offset from UTC: microseconds since 1970.
+
+    With `all_dates`, also slashes or points, one digit of a month, a day or an hour, and small letters.
+    """
+    year, sign = _two(text, start) * 100 + _two(text, start + 2), text[start + 4]
+    month, behind = _one_or_two(text, start + 5, stop)
+    if behind >= stop or text[behind] != sign:
+        return TEXT, 0
+    day, place = _one_or_two(text, behind + 1, stop)
+    if not all_dates and place != start + 10:
+        return TEXT, 0
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if year > 9999 or not 1 <= month <= 12:
         return TEXT, 0
@@ -662,39 +692,51 @@ def _moment(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, Any]:
     of_era = shifted - era * 400
     of_year = (153 * (month + (9 if month <= 2 else -3)) + 2) // 5 + day - 1
     days = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-    if stop - start == 10:
+    if place == stop:
         return MOMENT, days * _DAY
-    if stop - start < 16 or (text[start + 10] != 84 and text[start + 10] != 32):
+    if stop - place < 5 or not (text[place] in (84, 32) or (all_dates and text[place] == 116)):
         return TEXT, 0
     end, offset = stop, 0
-    if text[end - 1] == 90:
+    if text[end - 1] == 90 or (all_dates and text[end - 1] == 122):
         end -= 1
     else:
-        sign = end - 1
-        while sign > start + 15 and text[sign] != 43 and text[sign] != 45:
-            sign -= 1
-        if sign > start + 15:
-            size = end - sign - 1
-            if not (size in (2, 4) or (size == 5 and text[sign + 3] == 58)):
+        sign_at = end - 1
+        while sign_at > place + 4 and text[sign_at] != 43 and text[sign_at] != 45:
+            sign_at -= 1
+        if sign_at > place + 4:
+            size = end - sign_at - 1
+            if not (size in (2, 4) or (size == 5 and text[sign_at + 3] == 58)):
                 return TEXT, 0
-            hours, minutes = _two(text, sign + 1), (0 if size == 2 else _two(text, end - 2))
+            hours, minutes = _two(text, sign_at + 1), (0 if size == 2 else _two(text, end - 2))
             if hours > 23 or minutes > 59:
                 return TEXT, 0
-            offset = (hours * 60 + minutes) * 60_000_000 * (-1 if text[sign] == 45 else 1)
-            end = sign
+            offset = (hours * 60 + minutes) * 60_000_000 * (-1 if text[sign_at] == 45 else 1)
+            end = sign_at
     if end > start and text[end - 1] == 32:
         end -= 1
-    kind, of_day = _time(text, start + 11, end)
+    kind, of_day = _time(text, place + 1, end, all_dates)
     return (TEXT, 0) if kind == TEXT else (MOMENT, days * _DAY + of_day - offset)
 
 
 @jit
-def _time(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, Any]:
-    """HH:MM, HH:MM:SS or HH:MM:SS.ffffff: microseconds since midnight, further digits left out."""
+def _time(  # noqa: PLR0912 (one grammar)
+    text: NDArray[np.uint8], start: int, stop: int, all_dates: bool
+) -> tuple[int, Any]:
+    """HH:MM, HH:MM:SS or HH:MM:SS.ffffff: microseconds since midnight, further digits left out.
+
+    With `all_dates`, also one digit for the hour.
+    """
+    if stop - start < 4:
+        return TEXT, 0
+    hours, place = _one_or_two(text, start, stop)
+    if place == start + 1:
+        if not all_dates:
+            return TEXT, 0
+        start -= 1  # as if there were two
     size = stop - start
     if not (size in (5, 8) or 10 <= size <= 18) or text[start + 2] != 58:
         return TEXT, 0
-    hours, minutes, seconds, fraction = _two(text, start), _two(text, start + 3), 0, np.int64(0)
+    minutes, seconds, fraction = _two(text, start + 3), 0, np.int64(0)
     if size > 5:
         seconds = _two(text, start + 6)
         if text[start + 5] != 58:

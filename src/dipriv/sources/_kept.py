@@ -136,7 +136,7 @@ class _Scratch:
             )
 
     def _apply(self, place: int, content: Any, done: bytearray) -> None:
-        """Write the content under the cipher, or without it: the same exclusive or. The cipher asks for a block more."""
+        """Put the content under the cipher, or take it out: the same exclusive or. The cipher asks for a block more."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         cipher = Cipher(algorithms.AES(self._key), modes.CTR((place // _BLOCK).to_bytes(_BLOCK, "big"))).encryptor()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import math
+import warnings
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -61,8 +62,10 @@ class Excel(WholeFormat):
             content = stream.read()
         _check_archive(file.name, content)
         try:
-            workbook = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
-            return self._read(file, workbook)
+            with warnings.catch_warnings():  # they hold cells
+                warnings.simplefilter("ignore")
+                workbook = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
+                return self._read(file, workbook)
         except InputError:
             raise
         except Exception:  # its messages may hold cells, and damaged files raise anything

@@ -1,0 +1,289 @@
+"""Findings of a reading of all of the code: rows whose cells are in other columns, distributions that warn, workbooks
+that warn, dates in other forms, and partitions that Spark makes by the bytes of columns.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import stats
+from sqlalchemy import create_engine, text
+from typer.testing import CliRunner
+
+import dipriv
+from dipriv._tables.column_types import parse
+from dipriv.cli import app
+from dipriv.errors import BudgetError, DisclosureError, SourceChangedError
+from dipriv.ledger import Ledger
+from dipriv.references import Known, Mixture
+from dipriv.references._models.scipy_functions import cdf_of, ppf_of
+from dipriv.sources._cells import canonical_cells, cell_hashes
+from tests import spark_support
+
+RNG = np.random.default_rng(37)
+KEY = np.arange(2, dtype=np.uint64)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Any:
+    with Ledger.create(tmp_path / "ledger.db") as made:
+        yield made
+
+
+# ---- rows that have the same cells in other columns ----
+
+
+def regions(rows: int = 600) -> pd.DataFrame:
+    region = RNG.integers(0, 4, rows)
+    ages = {"age": np.sort(RNG.integers(18, 90, rows))}
+    return pd.DataFrame(ages | {name: (region == place).astype(int) for place, name in enumerate("nesw")})
+
+
+@pytest.mark.parametrize("longer", [False, True])
+def test_rows_that_were_sorted_by_dummy_columns_are_not_held_out(ledger: Ledger, longer: bool) -> None:
+    table = regions()
+    dipriv.privatize(table, 1.0, reference="holdout", ledger=ledger, dataset="people")
+    other = table.sort_values(["age", "n", "e"], kind="stable")
+    assert not (other.index == table.index).all()  # control
+    more = regions(50) if longer else regions(0)
+    with pytest.raises(DisclosureError, match="are not the first rows of this table, unchanged"):
+        dipriv.privatize(pd.concat([other, more]), 1.0, reference="holdout", ledger=ledger, dataset="people")
+    dipriv.privatize(pd.concat([table, more]), 1.0, reference="holdout", ledger=ledger, dataset="people")
+    assert ledger.dataset("people").spent == 2.0
+
+
+def test_a_ledger_of_an_earlier_version_learns_the_names_of_columns(tmp_path: Path) -> None:
+    table, place = regions(), tmp_path / "ledger.db"
+    with Ledger.create(place) as ledger:
+        dipriv.privatize(table, 1.0, reference="holdout", ledger=ledger, dataset="people")
+    with create_engine(f"sqlite:///{place}").begin() as connection:
+        connection.execute(text("UPDATE dipriv_contents SET named_order = NULL"))
+    asked: dict[str, Any] = {"reference": "holdout", "dataset": "people"}
+    with Ledger.open(place) as ledger:
+        dipriv.privatize(table, 1.0, ledger=ledger, **asked)
+        with pytest.raises(DisclosureError, match="are not the first rows of this table"):
+            dipriv.privatize(table.sort_values(["age", "n"], kind="stable"), 1.0, ledger=ledger, **asked)
+
+
+def test_rankings_of_other_people_are_others(ledger: Ledger) -> None:
+    """All rows have the same cells, in other columns."""
+
+    def ballots() -> pd.DataFrame:
+        ranked = np.argsort(RNG.random((500, 4)), axis=1)
+        return pd.DataFrame(ranked, columns=[f"rank {place}" for place in range(4)])
+
+    mine = ballots()
+    dipriv.privatize(mine, 1.0, ledger=ledger, dataset="north")
+    with pytest.raises(BudgetError, match="in another order or with cells in other columns"):
+        dipriv.privatize(ballots(), 1.0, ledger=ledger, dataset="south")
+    dipriv.privatize(ballots(), 1.0, ledger=ledger, new_dataset="south")
+    dipriv.privatize(mine, 1.0, ledger=ledger)  # control: no question
+    assert ledger.dataset("north").spent == 2.0
+
+
+# ---- distributions that warn or fail for some values ----
+
+EXTREMES = [0.0, 5e-324, *(sign * size for size in (1e-300, 710.0, 1e5, 1e154, 1.7e308) for sign in (1, -1))]
+DISTRIBUTIONS = {
+    "gumbel_l": stats.gumbel_l(0, 1),
+    "gumbel_r": stats.gumbel_r(10, 2),
+    "weibull_min": stats.weibull_min(2),
+    "rayleigh": stats.rayleigh(),
+    "invgamma": stats.invgamma(3),
+    "levy": stats.levy(),
+    "skewnorm": stats.skewnorm(4),
+    "genextreme": stats.genextreme(-0.1),
+    "mielke": stats.mielke(10.4, 3.6),
+    "halfnorm": stats.halfnorm(),
+    "norminvgauss": stats.norminvgauss(1, 0.5),
+    "mixture": Mixture({0.0: 0.3}, stats.gumbel_l(0, 1)),
+}
+
+
+@pytest.mark.filterwarnings("error", "ignore::dipriv.errors.PrivacyWarning", "ignore::dipriv.errors.UtilityWarning")
+@pytest.mark.parametrize("numpys", ["warn", "raise"])
+@pytest.mark.parametrize("dist", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS.keys())
+def test_no_value_makes_a_distribution_warn_or_fail(dist: Any, numpys: Any) -> None:
+    ordinary = np.asarray([0.5] if isinstance(dist, Mixture) else dist.ppf([0.5]))
+    ordinary = np.resize(np.concatenate([ordinary, ordinary + 0.5]), 40)
+    reference = Known(dist)
+    with np.errstate(all=numpys):
+        for cell in (*EXTREMES, float("inf"), -float("inf")):
+            table = pa.table({"x": [*ordinary[:-1].tolist(), cell]})
+            released = dipriv.privatize(table, 1.0, reference=reference, seed=1).data["x"].to_numpy()
+            assert np.isfinite(released).all(), cell
+
+
+def test_distributions_that_warn_without_that() -> None:
+    """The control."""
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        stats.gumbel_l(0, 1).cdf(800.0)
+    with pytest.raises(ValueError, match="NaN"):
+        stats.norminvgauss(1, 0.5).ppf(1 - 2.0**-53)
+    with np.errstate(all="ignore"):
+        assert np.isnan(stats.mielke(10.4, 3.6).cdf(1e154))
+
+
+def test_functions_of_distributions_are_total_and_keep_what_scipy_finds() -> None:
+    dist = stats.mielke(10.4, 3.6)
+    assert cdf_of(dist, np.array([1e154, 0.0, np.nan])).tolist()[:2] == [1.0, 0.0]
+    inside = np.linspace(0.01, 0.99, 50)
+    assert np.array_equal(ppf_of(stats.norm(), inside), stats.norm().ppf(inside))
+    ends = ppf_of(stats.halfnorm(), np.array([0.0, 1.0]))
+    assert np.isfinite(ends).all()
+    before = list(warnings.filters)
+    ppf_of(dist, inside)
+    assert warnings.filters == before
+
+
+# ---- workbooks ----
+
+
+def test_a_warning_about_a_workbook_shows_no_cell(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["age", "visit"])
+    for row in range(299):
+        sheet.append([20 + row % 50, dt.datetime(2024, 1, 1 + row % 28)])
+    sheet.append([50, 4719283746])
+    sheet["B301"].number_format = "yyyy-mm-dd"
+    book.save(tmp_path / "m.xlsx")
+    with pytest.warns(UserWarning, match="4719283746"):  # control
+        list(openpyxl.load_workbook(tmp_path / "m.xlsx", read_only=True).active.values)
+    out = str(tmp_path / "m.csv")
+    asked = ["privatize", str(tmp_path / "m.xlsx"), "-e", "3", "--drop", "visit", "--no-ledger", "-o", out]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert "4719283746" not in done.output
+
+
+def test_warnings_of_others_are_shown_without_their_words(capsys: Any) -> None:
+    from dipriv.cli.terminal import warnings_as_lines
+
+    with warnings_as_lines():
+        warnings.simplefilter("always")
+        warnings.warn("the cell is 4719283746", UserWarning, stacklevel=1)
+    shown = capsys.readouterr().err
+    assert "UserWarning" in shown
+    assert "4719283746" not in shown
+
+
+# ---- dates with the year first ----
+
+DATES = ["2024-03-05", "2024/03/05", "2024/3/5", "2024.3.05", "2024-3-5"]
+HOURS = ["9:05", "09:05", "9:05:07", "23:59:59"]
+MOMENTS = [f"{day} {hour}" for day in DATES for hour in HOURS] + [f"{day}t{hour}" for day in DATES for hour in HOURS]
+ZONED = ["2024-03-05T09:05:07z", "2024-03-05 9:05Z", "2024-03-05t09:05:07.25+01:00", "2024-03-05 9:05-0330"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "of"),
+    [(DATES, pa.date32()), (MOMENTS, pa.timestamp("s")), (ZONED, pa.timestamp("us", "UTC")), (HOURS, pa.time32("s"))],
+    ids=["dates", "moments", "zones", "hours"],
+)
+def test_texts_that_are_read_as_dates_are_these_dates_for_the_ledger(texts: list[str], of: pa.DataType) -> None:
+    for cell in texts:
+        as_text = pa.array([cell])
+        plain = dipriv._tables.decorated.write_plainly(as_text, (), 0, None, 0)
+        read = parse(plain, of, ())
+        assert read.null_count == 0, cell
+        assert all(map(np.array_equal, cell_hashes(as_text, KEY), cell_hashes(read, KEY))), cell
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "2024/13/05",
+        "2024/02/30",
+        "2024.123.45",
+        "1234.56.7",
+        "2024/3-5",
+        "2024-3",
+        "20240305",
+        "9:5",
+        "24:05",
+        "9:05:7",
+    ],
+)
+def test_texts_that_are_no_dates_are_text(cell: str) -> None:
+    array = pa.array([cell])
+    hashes = [cell_hashes(pa.array([some]), KEY) for some in (cell, f"{cell}x")]
+    assert hashes[0] != hashes[1]
+    words, kinds = canonical_cells(array)
+    assert kinds[0] in (1, 7), words  # a number or text
+
+
+@pytest.mark.parametrize(
+    "cell", ["2024/03/05", "2024-3-5", "9:05", "2024-03-05t09:05", "2024-03-05 9:05", "2024.03.05"]
+)
+def test_who_is_held_out_by_a_date_stays_so(cell: str) -> None:
+    """Keys of persons are read as before: a hold-out that there is must not change."""
+    assert canonical_cells(pa.array([cell]))[1][0] == 7  # text
+    assert canonical_cells(pa.array(["2024-03-05"]))[1][0] == 4  # control: a moment
+
+
+def test_a_table_with_such_dates_is_known_as_a_workbook(ledger: Ledger, tmp_path: Path) -> None:
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 360, 400), unit="D")
+    table = pd.DataFrame({"day": day, "smokes": RNG.choice(["yes", "no"], 400)})
+    table.assign(day=table.day.dt.strftime("%Y/%m/%d")).to_csv(tmp_path / "v.csv", index=False)
+    table.to_excel(tmp_path / "v.xlsx", index=False)
+
+    def release(name: str, dataset: str) -> None:
+        dipriv.privatize_file(tmp_path / name, tmp_path / f"{name}.out.csv", 1.0, ledger=ledger, dataset=dataset)
+
+    release("v.csv", "alpha")
+    with pytest.raises(BudgetError, match="alpha"):
+        release("v.xlsx", "zebra")
+    assert ledger.dataset("alpha").spent == 1.0
+
+
+# ---- partitions ----
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    yield from spark_support.session(tmp_path_factory.mktemp("events"))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("reference", ["private", "holdout"])
+def test_the_bytes_of_dropped_columns_do_not_move_partitions(
+    session: Any, ledger: Ledger, reference: str, tmp_path: Path
+) -> None:
+    """Spark brings small partitions of a shuffle together by their bytes: those of the columns that are read."""
+    rows = 4000
+    notes = ["".join(RNG.choice(list("abcdefgh"), 200)) for _ in range(rows)]
+    table = pd.DataFrame({"g": RNG.integers(0, 50, rows), "age": RNG.integers(18, 90, rows), "note": notes})
+    table.to_parquet(tmp_path / "t.parquet")
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "100000")
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "100000")
+    session.conf.set("spark.sql.shuffle.partitions", "20")
+    try:
+        frame = session.read.parquet(str(tmp_path / "t.parquet")).repartition("g")
+        parts = [some.rdd.getNumPartitions() for some in (frame, frame.select("g", "age"))]
+        assert parts[0] > parts[1]  # control
+        asked: dict[str, Any] = {"drop": ["note"], "reference": reference, "ledger": ledger}
+        released = dipriv.privatize(frame, 1.0, new_dataset="people", **asked).data.toArrow()
+        kept = dipriv.privatize(frame.drop("age"), 1.0, keep=["note"], reference=reference).data.toArrow()
+    except SourceChangedError as error:
+        pytest.fail(str(error))
+    finally:
+        for name in ("advisoryPartitionSizeInBytes", "coalescePartitions.minPartitionSize"):
+            session.conf.unset(f"spark.sql.adaptive.{name}")
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+    assert released.column_names == ["g", "age"]
+    assert kept.column_names == ["g", "note"]
+    assert (released.num_rows == rows) is (reference == "private")
