@@ -144,8 +144,13 @@ def each_in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> I
 
 
 def _begin() -> None:
-    """What a thread does is not divided again; what numpy would say of a value is not said, as in the main thread."""
+    """What a thread does is not divided again."""
     _here.works = True
+    _quieten()
+
+
+def _quieten() -> None:
+    """What numpy would say of a value is not said, as in the main thread."""
     np.seterr(all="ignore")
 
 
@@ -165,7 +170,7 @@ def ahead(items: Iterable[Item], depth: int = 1) -> Iterator[Item]:
         yield from items
         return
     source, end = iter(items), object()
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1, initializer=_quieten) as pool:
         following = deque(pool.submit(next, source, end) for _ in range(depth))
         while (item := following.popleft().result()) is not end:
             following.append(pool.submit(next, source, end))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from dipriv._base.coordinates import EncodedColumn, UniformCoordinate
 from dipriv._base.invariants import is_finite, is_nondecreasing, is_vector, require
 from dipriv._base.registry import serializable
 from dipriv.errors import InputError
-from dipriv.references._models.scipy_functions import cdf_of, ppf_of
+from dipriv.references._models.scipy_functions import TotalFunctions
 from dipriv.schema import Continuous, Discrete, Kind, Mixed
 
 Frozen: TypeAlias = Any
@@ -51,10 +52,14 @@ class ContinuousDistribution:
     kind: Continuous = field(default_factory=Continuous)
 
     def cdf(self, v: FloatArray) -> FloatArray:
-        return cdf_of(self.dist, v)
+        return self._functions.cdf(v)
 
     def ppf(self, u: FloatArray) -> FloatArray:
-        return ppf_of(self.dist, u)
+        return self._functions.ppf(u)
+
+    @cached_property
+    def _functions(self) -> TotalFunctions:
+        return TotalFunctions(self.dist)
 
     def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
         return UniformCoordinate(column.name)
@@ -193,6 +198,10 @@ class Mixture:
         size = float(np.max(np.abs(self.continuous.ppf([0.25, 0.75]))))
         return 2.0 ** math.ceil(math.log2(size)) if 0 < size < math.inf else 1.0
 
+    @cached_property
+    def _functions(self) -> TotalFunctions:
+        return TotalFunctions(self.continuous)
+
     @property
     def _points(self) -> FloatArray:
         return np.array(sorted(self.atoms), dtype=np.float64)
@@ -205,23 +214,32 @@ class Mixture:
     def cdf(self, v: FloatArray) -> FloatArray:
         z, k, part = AtomsLine.around(self._points, self._unit).locate(v)
         mass = np.append(np.diff(self._below), 0.0)[k]
-        u = (1 - self._below[-1]) * cdf_of(self.continuous, z) + self._below[k]
+        u = (1 - self._below[-1]) * self._functions.cdf(z) + self._below[k]
         return np.asarray(np.where(np.isnan(part), u, u + part * mass), dtype=np.float64)
 
     def ppf(self, u: FloatArray) -> FloatArray:
         rest = 1 - self._below[-1]
-        starts = rest * cdf_of(self.continuous, self._points) + self._below[:-1]
+        starts = rest * self._functions.cdf(self._points) + self._below[:-1]
         masses = np.diff(self._below)
         k = np.searchsorted(starts + masses, u, side="left")
         at = np.minimum(k, len(starts) - 1)
         is_atom = (k < len(starts)) & (u > starts[at])
-        z = ppf_of(self.continuous, np.clip((u - self._below[k]) / rest, 0.0, 1.0))
+        z = self._functions.ppf(np.clip((u - self._below[k]) / rest, 0.0, 1.0))
         part = np.clip((u - starts[at]) / masses[at], np.finfo(np.float64).tiny, 1.0)
         line = AtomsLine.around(self._points, self._unit)
         return line.place(np.where(is_atom, self._points[at], z), part)
 
     def coordinate(self, column: EncodedColumn) -> UniformCoordinate:
         return UniformCoordinate(column.name)
+
+
+def _with_median(distribution: ContinuousDistribution) -> ContinuousDistribution:
+    if not math.isfinite(distribution.ppf(np.array([0.5]))[0]):
+        raise InputError(
+            "a distribution has no finite median: it cannot have its parameters.",
+            "Correct them: a scale is above 0, and scipy.stats says what else each distribution needs.",
+        )
+    return distribution
 
 
 def as_distribution(dist: Frozen) -> Distribution:
@@ -236,7 +254,7 @@ def as_distribution(dist: Frozen) -> Distribution:
     if hasattr(family, "xk") and hasattr(family, "pk"):
         return LevelsDistribution.of(family.xk, family.pk)
     if isinstance(family, rv_continuous) and family is not dist:
-        return ContinuousDistribution(dist)
+        return _with_median(ContinuousDistribution(dist))
     if isinstance(family, rv_discrete) and family is not dist:
         low = dist.support()[0]
         if math.isfinite(low) and low != round(low):
