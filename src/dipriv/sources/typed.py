@@ -125,7 +125,8 @@ class TypedBatches:
     def coded_batches(self, names: Sequence[str], look: Look = no_look) -> Iterator[pa.RecordBatch]:
         """The same, where text that was read as a dictionary is one, if each label stands for several cells."""
         fields = [self.schema.field(name) for name in names]
-        for batch in ahead(_looked_at(ahead(self.rows.batches(names)), look)):
+        batches = ahead(self.rows.batches(names))
+        for batch in batches if look is no_look else ahead(_looked_at(batches, look)):
             columns = in_parallel(self._column, zip(names, batch.columns, strict=True))
             typed = [of.with_type(array.type) for of, array in zip(fields, columns, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(typed))

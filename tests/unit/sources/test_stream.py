@@ -233,7 +233,7 @@ def test_memory_holds_few_blocks_and_the_source_is_read_lazily(options: Any, mon
     assert spring.given in (0, 60)  # nothing is read before it is asked for
     for number, batch in enumerate(reader, start=1):
         assert batch.num_rows == BLOCK
-        assert spring.given <= number + 4  # a block for each thread, one that waits, and one whose types are read
+        assert spring.given <= number + 3  # a block for each thread, and one that waits
     assert spring.given == number == 60
     block = 3 * 8 * BLOCK
     assert spring.most_bytes < 8 * block < spring.batches * block
