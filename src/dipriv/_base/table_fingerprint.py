@@ -60,8 +60,8 @@ class TableFingerprint:
     `samples` are of rows, hashed in several ways, with and without the names of columns: see
     `dipriv.sources._fingerprint`.
     `repeats` is how often every row is repeated: tags are those of the table without repetitions. `prefixes` are the
-    orders, of both kinds, of its beginnings that have as many rows as a known table. `is_ordered` is false where the
-    order of rows is not the table's own, but that of an engine.
+    orders, (without, with names), of its beginnings that have as many rows as a known table. `is_ordered` is false
+    where the order of rows is not the table's own, but that of an engine.
     """
 
     rows: int
@@ -70,7 +70,7 @@ class TableFingerprint:
     is_ordered: bool = True
     columns: tuple[ColumnFingerprint, ...] = field(repr=False, default=())
     row_sketch: bytes = field(repr=False, default=b"")
-    prefixes: frozenset[bytes] = field(repr=False, default=frozenset())
+    prefixes: frozenset[tuple[bytes, bytes]] = field(repr=False, default=frozenset())
     samples: tuple[bytes, ...] = field(repr=False, default=())
     repeats: int = field(repr=False, default=1)
     named_order: bytes = field(repr=False, default=b"")

@@ -149,7 +149,7 @@ def resolve_names(
     """
     given = tuple(dict.fromkeys(map(check_name, names)))
     found = resemblances(connection, table, unasked=fitted is not None)
-    affirmed = _affirmed(connection, given[0], table, fitted) if given else set()
+    affirmed = _affirmed(connection, given[0], table, fitted, found) if given else set()
     same = [one.dataset for one in found if one.is_same and one.dataset not in affirmed]
     if same and not (given and is_new and table.has_few_rows):
         if given and not {*given} & {*same}:
@@ -223,8 +223,8 @@ def others_of(
     connection: Connection, names: Sequence[str], table: TableFingerprint, fitted: TableFingerprint | None
 ) -> list[Resemblance]:
     """Other data sets than those named whose rows a table has, unless the keeper affirmed that they are others'."""
-    known = {*names, *_affirmed(connection, names[0], table, fitted)}
-    return _without_streams(resemblances(connection, table, unasked=True), known)
+    found = resemblances(connection, table, unasked=True)
+    return _without_streams(found, {*names, *_affirmed(connection, names[0], table, fitted, found)})
 
 
 def _without_streams(found: Sequence[Resemblance], known: set[str]) -> list[Resemblance]:
@@ -237,10 +237,17 @@ def _without_streams(found: Sequence[Resemblance], known: set[str]) -> list[Rese
 
 
 def _affirmed(
-    connection: Connection, name: str, table: TableFingerprint, whole: TableFingerprint | None = None
+    connection: Connection,
+    name: str,
+    table: TableFingerprint,
+    whole: TableFingerprint | None,
+    found: Sequence[Resemblance],
 ) -> set[str]:
     """The data sets of other people than those of this table, as the keeper affirmed of it, or of a whole that it is a
     part of, under this name.
+
+    But none whose own table this is, unless it has few rows: what was affirmed is stored without the order of rows and
+    the columns of cells, so that it could be about a table with the same cells in other columns (rankings).
     """
     own, other = DATASETS.alias("own"), DATASETS.alias("other")
     pairs = select(other.c.name).select_from(DISTINCT)
@@ -250,7 +257,7 @@ def _affirmed(
     if table.has_few_rows:  # the same table, of other people
         reverse = pairs.with_only_columns(own.c.name).where(other.c.name == name, DISTINCT.c.content == table.content)
         said |= {*connection.execute(reverse).scalars()}
-    return said
+    return said if table.has_few_rows else said - {one.dataset for one in found if one.is_same}
 
 
 def affirm(connection: Connection, names: Names, table: TableFingerprint) -> None:
@@ -258,8 +265,9 @@ def affirm(connection: Connection, names: Names, table: TableFingerprint) -> Non
 
     Needs `lock_names`.
     """
-    known = {names.name, *names.also, *_affirmed(connection, names.name, table)}
-    others = {one.dataset for one in resemblances(connection, table)} - known
+    found = resemblances(connection, table)
+    others = {one.dataset for one in found} - {names.name, *names.also}
+    others -= _affirmed(connection, names.name, table, None, found)
     dataset = find_or_register(connection, names.name)
     for other in sorted(others):
         pair = {"dataset": dataset, "other": find_or_register(connection, other), "content": table.content}

@@ -76,6 +76,9 @@ def add_content(connection: Connection, dataset: int, table: TableFingerprint, *
         if is_own:
             connection.execute(update(CONTENTS).where(same).values(is_own=1, named_order=table.named_order or None))
         return
+    for order, named_order in table.prefixes:  # of tables that an earlier version stored without it
+        first = and_(CONTENTS.c.row_order == order, CONTENTS.c.named_order.is_(None), CONTENTS.c.dataset == dataset)
+        connection.execute(update(CONTENTS).where(first).values(named_order=named_order or None))
     key = connection.execute(
         insert(CONTENTS).values(
             dataset=dataset,
@@ -178,7 +181,7 @@ def _common_values(connection: Connection, table: TableFingerprint) -> Iterable[
 
 def _same_beginning(connection: Connection, table: TableFingerprint) -> Iterable[Resemblance]:
     """Data sets that have a table whose rows are the first ones of this table, in their order."""
-    orders = sorted(table.prefixes)
+    orders = sorted(order for order, _ in table.prefixes)
     facts = select(DATASETS.c.name, CONTENTS.c.is_own).join_from(CONTENTS, DATASETS).where(CONTENTS.c.rows >= TELLING)
     for start in range(0, len(orders), _AT_ONCE):
         some = facts.where(CONTENTS.c.row_order.in_(orders[start : start + _AT_ONCE]))

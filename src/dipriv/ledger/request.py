@@ -81,7 +81,8 @@ class ReleaseRequest:
                 f"Release the table of {unverified:,} rows, unchanged, once: later ones are then compared with it.",
             )
         earlier = {order for _, order in known.contents}
-        if not ({self.table.order, self.table.named_order} & earlier or earlier <= self.table.prefixes):
+        beginnings = {order for both in self.table.prefixes for order in both}
+        if not ({self.table.order, self.table.named_order} & earlier or earlier <= beginnings):
             raise DisclosureError(
                 f"the rows that {name} had before are not the first rows of this table, unchanged: rows that were held "
                 "out by their positions could now be released.",

@@ -27,6 +27,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -94,6 +95,11 @@ class _Keys:
         plain = name.strip().casefold().encode("utf-8", "surrogatepass")
         return hashlib.blake2b(plain, key=self.digest, digest_size=16, person=b"name").digest()
 
+    def another(self, label: bytes, number: int) -> bytes:
+        """16 bytes for a further column with the same label."""
+        content = label + number.to_bytes(4, "little")
+        return hashlib.blake2b(content, key=self.digest, digest_size=16, person=b"another").digest()
+
     def place(self, label: bytes, way: int) -> bytes:
         """The place of a column among those from which the first are taken."""
         return hashlib.blake2b(label, key=self.digest, digest_size=16, person=b"subset", salt=bytes([way])).digest()
@@ -130,7 +136,7 @@ class Fingerprint:
         self._labels = [self._keys.label(name) for name in self.names]
         self._columns = np.zeros((len(self.names), 2), np.uint64)
         self._table, self._order = np.zeros(2, np.uint64), np.zeros(4, np.uint64)
-        self._multipliers = np.array([_multiplier(label) for label in self._labels], np.uint64)
+        self._multipliers = np.array([_multiplier(label) for label in self._different_labels()], np.uint64)
         share = max(SKETCH_SIZE, _COLUMN_WORDS // max(1, len(self.names)))
         self._column_samples = [Sample(min(SAMPLE_SIZE, 1 << share.bit_length() - 1)) for _ in self.names]
         self._row_samples = [Sample(SAMPLE_SIZE if way <= _NAMED else _SUBSET_ROWS) for way in _WAYS]
@@ -231,6 +237,16 @@ class Fingerprint:
             sample.merge(Counted(hashes, counts, head[1]))
         return found
 
+    def _different_labels(self) -> list[bytes]:
+        """The labels, of columns with the same one, such as q and Q, numbered by their names."""
+        found, met = list(self._labels), Counter[bytes]()
+        for _, place in sorted(zip(self.names, range(len(self.names)), strict=True)):
+            label = self._labels[place]
+            if number := met[label]:
+                found[place] = self._keys.another(label, number)
+            met[label] += 1
+        return found
+
     def order(self) -> bytes:
         """16 bytes for all rows so far, in their order."""
         return self._order[:2].astype("<u8").tobytes()
@@ -244,7 +260,9 @@ class Fingerprint:
         facts = json.dumps([self.rows, len(self.names), self._table.tolist()]).encode()
         return hashlib.blake2b(facts, key=self._keys.digest, digest_size=16).digest()
 
-    def result(self, prefixes: frozenset[bytes] = frozenset(), *, is_ordered: bool = True) -> TableFingerprint:
+    def result(
+        self, prefixes: frozenset[tuple[bytes, bytes]] = frozenset(), *, is_ordered: bool = True
+    ) -> TableFingerprint:
         """The fingerprint of all rows so far."""
         if not self.rows:
             raise InputError("the table has no rows.", "Give a table with at least one row.")
@@ -303,14 +321,14 @@ class PrefixFingerprints:
     def __init__(self, request: FingerprintRequest, names: Sequence[str]) -> None:
         self._sizes = request.prefix_sizes
         self._fingerprint = Fingerprint(request.key, names)
-        self._met: set[bytes] = set()
+        self._met: set[tuple[bytes, bytes]] = set()
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the next rows."""
         rows, found = self._fingerprint.rows, self._fingerprint
         for end in sorted(end for end in self._sizes if rows < end <= rows + batch.num_rows):
             found.update(batch.slice(0, end - found.rows))
-            self._met |= {found.order(), found.named_order()}
+            self._met.add((found.order(), found.named_order()))
             batch = batch.slice(end - rows)
             rows = end
         found.update(batch)

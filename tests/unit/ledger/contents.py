@@ -13,7 +13,8 @@ def digest(word: bytes) -> bytes:
 
 def content(word: bytes, rows: int = 1, after: tuple[bytes, ...] = ()) -> TableFingerprint:
     """A table of this content, without columns; its first rows are those of the tables `after`."""
-    return TableFingerprint(rows, digest(word), digest(b"order of " + word), prefixes=frozenset(map(order, after)))
+    pairs = [(order(earlier), b"") for earlier in after]
+    return TableFingerprint(rows, digest(word), digest(b"order of " + word), prefixes=frozenset(pairs))
 
 
 def order(word: bytes) -> bytes:

@@ -226,7 +226,7 @@ def test_rows_held_out_under_an_older_version_must_come_unchanged_once(ledger: L
     with ledger._database.writing() as connection:
         connection.exec_driver_sql("UPDATE dipriv_datasets SET holdout = 0.25 WHERE name = 'visits'")
     held: dict[str, Any] = {"holdout": 0.25, "split_key": ledger.split_key("visits")}
-    longer = replace(content(b"longer", ROWS + 5), prefixes=frozenset({OTHERS.order}))
+    longer = replace(content(b"longer", ROWS + 5), prefixes=frozenset({(OTHERS.order, b"")}))
     words = f"{ROWS:,} rows", "older version", "unchanged, once"
     call = partial(ledger.reserve, ReleaseRequest("visits", longer, **held), 0.1, PROMISE)
     refused(dipriv.DisclosureError, *words, call=call)

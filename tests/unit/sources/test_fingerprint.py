@@ -305,7 +305,7 @@ def test_beginnings_are_those_of_shorter_tables(table: pa.RecordBatch, sizes: se
     found = seen.result()
     within = [size for size in sizes if size <= table.num_rows]
     beginnings = [of(table.slice(0, size)) for size in within]
-    assert found.prefixes == {order for one in beginnings for order in (one.order, one.named_order)}
+    assert found.prefixes == {(one.order, one.named_order) for one in beginnings}
     assert (found.order, found.named_order) == (of(table).order, of(table).named_order)
 
 
