@@ -453,7 +453,7 @@ def _whole(texts: pa.Array, cells: Cells, arrow_type: pa.DataType) -> pa.Array:
         decimals = texts.take(pa.array(rows))
         rounded = np.rint(_reals(decimals).to_numpy())
         fitting = np.abs(rounded) < 2.0**63
-        exact = classify(pc.replace_substring_regex(decimals, r"\.0*(\s*)$", r"\1"), ())  # 1.0 is as exact as 1
+        exact = classify(pc.replace_substring_regex(decimals, r"\.0*[\s\v]*$", ""), ())  # 1.0 is as exact as 1
         fits = exact.classes == CellClass.WHOLE
         whole, values = whole.copy(), values.copy()
         whole[rows] = fits | fitting

@@ -143,9 +143,10 @@ class TypedBatches:
             return array
         if pt.is_dictionary(array.type):
             return widened(array)
-        if name in self.notations:
-            array = self.notations[name].plainly(array, (*MISSING_MARKS, *self.marks))
-        return parse(array, self.types[name], self.marks)
+        if name not in self.notations:
+            return parse(array, self.types[name], self.marks)
+        plain = self.notations[name].plainly(array, (*MISSING_MARKS, *self.marks))
+        return parse(plain, self.types[name], ())  # a mark is missing as it is written, so that no other row matters
 
 
 def _looked_at(batches: Iterable[pa.RecordBatch], look: Look) -> Iterator[pa.RecordBatch]:

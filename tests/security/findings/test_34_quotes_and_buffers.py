@@ -33,6 +33,7 @@ from dipriv.sources._formats.quotes import (
     PLAINLY_QUOTED,
     CheckedQuotes,
     _has_lone_return,
+    no_ends,
     scan,
     scan_plainly_quoted,
     scan_quotes,
@@ -174,10 +175,10 @@ def test_quotes_are_checked_alike_by_their_places() -> None:
         text = "".join(RNG.choice(letters, RNG.integers(1, 40))).encode()
         checked = CheckedQuotes(io.BytesIO(), "a.csv", quote, separator)
         cells, state = np.frombuffer(text, np.uint8), int(RNG.integers(7))
-        by_letters = scan(cells, 0, state, checked._kinds, checked._next)
+        by_letters = scan(cells, 0, state, checked._kinds, checked._next, no_ends())
         if text[:1] != b"\n":
             places = np.flatnonzero(cells == ord(quote))
-            by_places = scan_quotes(cells, 0, places, state, ord(separator))
+            by_places = scan_quotes(cells, 0, places, state, ord(separator), no_ends())
             assert by_places == by_letters, (text, state)
             compared, faults = compared + 1, faults + (by_letters[1] >= 0)
     assert compared - 1000 > faults > 1000  # control
@@ -200,7 +201,7 @@ def test_plain_quotes_are_checked_alike_block_by_block(ending: str) -> None:
         state = int(RNG.choice(PLAINLY_QUOTED))
         found = scan_plainly_quoted(letters, state, np.uint8(ord(quote)), np.uint8(ord(separator)))
         if found >= 0 and not _has_lone_return(letters.tobytes()):
-            assert (found, -1) == scan(letters, 0, state, checked._kinds, checked._next), (text, state)
+            assert (found, -1) == scan(letters, 0, state, checked._kinds, checked._next, no_ends()), (text, state)
         plain, others = plain + (found >= 0 and len(letters) > 4096), others + (found < 0)
     assert min(plain, others) > 200  # control
 

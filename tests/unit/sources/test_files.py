@@ -136,14 +136,15 @@ def test_bad_files_are_refused_without_a_cell(name: str, tmp_path: Path) -> None
 def test_a_quote_that_is_not_closed_takes_no_rows_away(closed: bool, tmp_path: Path) -> None:
     """Without a word, the file would have as many rows less as there are up to the next quote, or to the end."""
     lines = [f"{number},M" for number in range(500)]
-    lines[200] = '200,"M'
+    opened = 200 if closed else 450
+    lines[opened] = f'{opened},"M'
     if closed:
         lines[400] = '400,M"'
     file = tmp_path / "t.csv"
     file.write_text("\n".join(["age,sex", *lines]) + "\n", encoding="utf-8")
-    words = ("column 'sex'", "more than 100 lines") if closed else ("not closed before the end of the file",)
+    words = ("line 302", "a cell has more than 100 lines") if closed else ("not closed before the end of the file",)
     refused(InputError, "t.csv", *words, call=lambda: File.at(file).read())
-    lines[200], lines[400] = '200,"M\nor\nF"', "400,M"
+    lines[opened], lines[400] = f'{opened},"M\nor\nF"', "400,M"
     file.write_text("\n".join(["age,sex", *lines]) + "\n", encoding="utf-8")
     assert File.at(file).read().num_rows == 500  # control: some lines in a cell
 

@@ -30,8 +30,6 @@ from dipriv.sources._formats.quotes import CheckedQuotes
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
 from dipriv.sources._untrusted import check_width
 
-MAX_LINES = 100
-"""Lines in one cell of a CSV file."""
 WRITTEN_ROWS = 1 << 14
 """Rows that Arrow writes at a time: with its own 1,024 it takes longer."""
 MAX_LISTED = 10
@@ -178,15 +176,13 @@ class DelimitedText:
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         empty_lines = self._empty_lines(file) if len(schema) == 1 else None
         with self._translated(file), file.open() as stream:
-            for batch in self._reader(file, stream, schema, names, empty_lines):
-                _check_quotes(file.name, batch)
-                yield batch
+            yield from self._reader(file, stream, schema, names, empty_lines)
 
     def n_rows(self, file: TableFile) -> int | None:
         return None
 
     def check_quotes(self, file: TableFile) -> None:
-        """Refuse a file with a quote that is not closed, as `batches` does, for others who read it."""
+        """Refuse a file with a quote that is not closed, or a cell of many lines, as `batches` does, for others."""
         with file.open() as stream:
             content = self._checked(file, stream, self.layout(file).skip)
             while content.read(BLOCK_BYTES):
@@ -394,17 +390,6 @@ def _check_comment(file_name: str, names: str, separators: int, skipped: int) ->
         f"Leave comments out: dialect=Dialect(skip={skipped + comments}).",
         command=f"Leave comments out: --skip {skipped + comments}.",
     )
-
-
-def _check_quotes(name: str, batch: pa.RecordBatch) -> None:
-    """A quote that is not closed takes all lines up to the next one, or to the end of the file, into its cell."""
-    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
-        longest = pc.max(pc.binary_length(cells)).as_py() or 0
-        if longest > MAX_LINES and max(pc.max(pc.count_substring(cells, end)).as_py() for end in "\r\n") > MAX_LINES:
-            raise InputError(
-                f"{name}: a cell of column {column!r} has more than {MAX_LINES} lines: a quote is not closed.",
-                'Close it; inside of quotes, write "" for a quote.',
-            )
 
 
 def _check_header(name: str, columns: list[str]) -> None:

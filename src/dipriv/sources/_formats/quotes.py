@@ -3,8 +3,8 @@
 Arrow reads on in a cell whose quote is not closed, to the next quote or to the end of the file, and the lines between
 them are no rows: a cell of one person would remove the rows of others, without an error. So a file is refused that ends
 inside of quotes, or that has text behind a closing quote in another line than the opening one. (A quote that the end of
-a later cell closes looks like a cell of several lines; those have at most 100.) A carriage return alone ends a
-line for Arrow, too: it is refused in files whose first line does not end with one.
+a later cell closes looks like a cell of several lines; those have at most 100, in columns that nobody reads, too.) A
+carriage return alone ends a line for Arrow, too: it is refused in files whose first line does not end with one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dipriv.errors import InputError
 _START, _PLAIN, _QUOTED, _QUOTED_LINES, _CLOSED, _CLOSED_LINES, _SPACES_BEHIND, _AFTER_RETURN = range(8)
 """At the start of a cell; in one without quotes; in quotes, of one line so far or of several; behind a closing quote,
 the same; in spaces behind the closing quote of several lines; behind a carriage return."""
-_TEXT_BEHIND, _RETURN_INSIDE = 8, 9
-"""Faults: text behind the closing quote of several lines, a carriage return inside of a line."""
+_TEXT_BEHIND, _RETURN_INSIDE, _TOO_LONG = 8, 9, 10
+"""Faults: text behind the closing quote of several lines, a carriage return inside of a line, a cell of many lines."""
 _OTHER, _QUOTE, _SEPARATOR, _NEW_LINE, _RETURN, _SPACE = range(6)
 _NEXT = {
     _START: (_PLAIN, _QUOTED, _START, _START, _AFTER_RETURN, _PLAIN),
@@ -35,6 +35,8 @@ _NEXT = {
     _AFTER_RETURN: (*[_RETURN_INSIDE] * 3, _START, *[_RETURN_INSIDE] * 2),
 }
 """The next state for each kind of byte."""
+MAX_LINES = 100
+"""Ends of lines in one cell of a text file."""
 _LINE_FEED = 10
 PLAINLY_QUOTED = (_START, _PLAIN, _QUOTED, _CLOSED)
 """The states of files without quotes or ends of lines inside of quotes."""
@@ -42,6 +44,16 @@ _FEED, _CARRIAGE, _BIT = np.uint8(_LINE_FEED), np.uint8(13), np.uint8(1)
 _ONES, _GATHER = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080)
 _WORD_BITS, _PIECE = 64, 4096
 _MARK = b"\xef\xbb\xbf"
+_FAULTS = {
+    _TEXT_BEHIND: "text follows a closing quote whose cell began in an earlier line: a quote is not closed",
+    _RETURN_INSIDE: "a carriage return is in a cell without quotes",
+    _TOO_LONG: f"up to here, a cell has more than {MAX_LINES} lines: a quote is not closed",
+}
+
+
+def no_ends() -> NDArray[np.int64]:
+    """How many line feeds and carriage returns there are in a cell of several lines so far."""
+    return np.zeros(2, dtype=np.int64)
 
 
 @dataclass(eq=False)
@@ -62,6 +74,7 @@ class CheckedQuotes:
     _begun: bool = False
     _held: bytes = b""
     """A carriage return that the last bytes ended with."""
+    _ends: NDArray[np.int64] = field(default_factory=no_ends, repr=False)
 
     def __post_init__(self) -> None:
         rows = _NEXT | ({_AFTER_RETURN: _NEXT[_START]} if self.ends_with_return else {})
@@ -105,13 +118,11 @@ class CheckedQuotes:
             end = _line_end(content, start)
             start, self.skip = (len(content), self.skip) if end is None else (end, self.skip - 1)
         place = self._scanned(content, start)
+        feed = _CARRIAGE if self.ends_with_return else _FEED
         if place >= 0:
-            line = self._lines + content.count(b"\n", 0, place) + 1
-            what = "text follows a closing quote whose cell began in an earlier line: a quote is not closed"
-            if self._state == _RETURN_INSIDE:
-                what = "a carriage return is in a cell without quotes"
-            raise self._fault(f"line {line}: {what}")
-        self._lines += int(_times(np.frombuffer(content, dtype=np.uint8), _FEED))
+            line = self._lines + content.count(int(feed), 0, place) + 1
+            raise self._fault(f"line {line}: {_FAULTS[self._state]}")
+        self._lines += int(_times(np.frombuffer(content, dtype=np.uint8), feed))
 
     def _scanned(self, content: bytes, start: int) -> int:
         """The place of the first fault; -1 if there is none."""
@@ -123,7 +134,7 @@ class CheckedQuotes:
         letters = np.frombuffer(content, dtype=np.uint8)
         quote, separator = np.uint8(ord(self.quote)), np.uint8(ord(self.separator))
         if self._state == _AFTER_RETURN or _has_lone_return(content):
-            self._state, place = scan(letters, start, self._state, self._kinds, self._next)
+            self._state, place = scan(letters, start, self._state, self._kinds, self._next, self._ends)
             return int(place)
         if self._state in PLAINLY_QUOTED:
             whole = start + (len(letters) - start) // _WORD_BITS * _WORD_BITS
@@ -131,14 +142,14 @@ class CheckedQuotes:
             if state >= 0:
                 self._state, start = state, whole
         quotes = start + np.flatnonzero(letters[start:] == quote)
-        self._state, place = scan_quotes(letters, start, quotes, self._state, int(separator))
+        self._state, place = scan_quotes(letters, start, quotes, self._state, int(separator), self._ends)
         return int(place)
 
     def _fault(self, what: str) -> InputError:
-        return InputError(
-            f"{self.name}: {what}.",
-            'Repair it: put cells with ends of lines in quotes, and write "" for a quote inside of them.',
-        )
+        remedy = 'Repair it: put cells with ends of lines in quotes, and write "" for a quote inside of them.'
+        if self._state == _TOO_LONG:
+            remedy = 'Close it; inside of quotes, write "" for a quote.'
+        return InputError(f"{self.name}: {what}.", remedy)
 
 
 def _line_end(content: bytes, start: int) -> int | None:
@@ -217,8 +228,30 @@ def scan_plainly_quoted(letters: NDArray[np.uint8], state: int, quote: np.uint8,
 
 
 @jit
+def _count_ends(letters: NDArray[np.uint8], start: int, end: int, ends: NDArray[np.int64]) -> int:
+    """Count the ends of lines among these letters of a cell; where they become too many, or -1."""
+    within = letters[start:end]
+    feeds, returns = _times(within, _FEED), _times(within, _CARRIAGE)
+    if max(ends[0] + feeds, ends[1] + returns) <= MAX_LINES:
+        ends[0] += feeds
+        ends[1] += returns
+        return -1
+    place = start - 1
+    while max(ends[0], ends[1]) <= MAX_LINES:
+        place += 1
+        ends[0] += letters[place] == _FEED
+        ends[1] += letters[place] == _CARRIAGE
+    return place
+
+
+@jit
 def scan_quotes(  # noqa: PLR0912 (one pass over the quotes)
-    letters: NDArray[np.uint8], start: int, quotes: NDArray[np.int64], state: int, separator: int
+    letters: NDArray[np.uint8],
+    start: int,
+    quotes: NDArray[np.int64],
+    state: int,
+    separator: int,
+    ends: NDArray[np.int64],
 ) -> tuple[int, int]:
     """What `scan` gives, from the places of all quotes, for bytes without a carriage return that is alone."""
     place, end, count, at = start, len(letters), len(quotes), 0
@@ -234,8 +267,13 @@ def scan_quotes(  # noqa: PLR0912 (one pass over the quotes)
             quote = quotes[at] if at < count else end
             while state == _QUOTED and place < quote:
                 if letters[place] in (_LINE_FEED, 13):
-                    state = _QUOTED_LINES
-                place += 1
+                    state, ends[:] = _QUOTED_LINES, 0
+                else:
+                    place += 1
+            if state == _QUOTED_LINES:
+                place = _count_ends(letters, place, quote, ends)
+                if place >= 0:
+                    return _TOO_LONG, place
             place = quote + 1
             at += 1
             if quote < end:
@@ -260,11 +298,22 @@ def scan_quotes(  # noqa: PLR0912 (one pass over the quotes)
 
 @jit
 def scan(
-    letters: NDArray[np.uint8], start: int, state: int, kinds: NDArray[np.uint8], following: NDArray[np.uint8]
+    letters: NDArray[np.uint8],
+    start: int,
+    state: int,
+    kinds: NDArray[np.uint8],
+    following: NDArray[np.uint8],
+    ends: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """The state behind these bytes, and the place of the first fault, or -1."""
+    """The state behind these bytes, and the place of the first fault, or -1; counts `no_ends` on."""
     for i in range(start, len(letters)):
-        state = int(following[state, kinds[letters[i]]])
+        before, kind = state, kinds[letters[i]]
+        state = int(following[state, kind])
+        if state == _QUOTED_LINES and kind in (_NEW_LINE, _RETURN):
+            if before == _QUOTED:
+                ends[:] = 0
+            if _count_ends(letters, i, i + 1, ends) >= 0:
+                return _TOO_LONG, i
         if state >= _TEXT_BEHIND:
             return state, i
     return state, -1
