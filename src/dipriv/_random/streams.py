@@ -34,6 +34,8 @@ class Stream(StrEnum):
     """Contribution bounding: the scores of the rows of a privacy unit."""
     ROWS = "rows"
     """Simulated rows by which fidelity is estimated."""
+    PLACES = "places"
+    """The order of released rows on Spark: one use, a block a row."""
     ROUNDING = "rounding"
     """Rounding of weights that are rescaled to a total: one use, for each such column."""
 

@@ -89,16 +89,12 @@ def _into_folder(release: Release[Any], sink: FolderSink, command: str | None) -
 
 
 def _shuffled_into(folder: Path, release: Release[Any]) -> None:
-    """Write a released DataFrame in parts of one size."""
-    from dipriv.sources.spark.even_parts import in_even_parts
-    from dipriv.sources.spark.frame import SparkSelection, worker_errors
+    """Write a released DataFrame, a file for each part."""
+    from dipriv.sources.spark.frame import worker_errors
     from dipriv.sources.spark.workspace import jobs
 
-    selection = release.secrets._selection
-    assert isinstance(selection, SparkSelection)  # noqa: S101
     with jobs(release.data.sparkSession.sparkContext), worker_errors():
-        rows = in_even_parts(release.data, selection.first_released, release.n_rows)
-        rows.write.option("compression", "zstd").parquet(f"file://{folder}")
+        release.data.write.option("compression", "zstd").parquet(f"file://{folder}")
 
 
 def written_data(data: Any, written: Written | None) -> Any:

@@ -20,6 +20,7 @@ from sqlalchemy import create_engine, text
 from typer.testing import CliRunner
 
 import dipriv
+from dipriv._random.bits import Bits, source
 from dipriv._tables.column_types import parse
 from dipriv.cli import app
 from dipriv.errors import BudgetError, DisclosureError, InputError, SourceChangedError
@@ -27,6 +28,7 @@ from dipriv.ledger import Ledger
 from dipriv.references import Known, Mixture
 from dipriv.references._models.scipy_functions import TotalFunctions
 from dipriv.sources._cells import canonical_cells, cell_hashes
+from dipriv.sources.spark.even_parts import Places
 from tests import spark_support
 
 RNG = np.random.default_rng(37)
@@ -74,13 +76,13 @@ def test_a_ledger_of_an_earlier_version_learns_the_names_of_columns(tmp_path: Pa
             dipriv.privatize(table.sort_values(["age", "n"], kind="stable"), 1.0, ledger=ledger, **asked)
 
 
+def ballots(rows: int = 500) -> pd.DataFrame:
+    """Rankings: all rows have the same cells, in other columns."""
+    ranked = np.argsort(RNG.random((rows, 4)), axis=1)
+    return pd.DataFrame(ranked, columns=[f"rank {place}" for place in range(4)])
+
+
 def test_rankings_of_other_people_are_others(ledger: Ledger) -> None:
-    """All rows have the same cells, in other columns."""
-
-    def ballots() -> pd.DataFrame:
-        ranked = np.argsort(RNG.random((500, 4)), axis=1)
-        return pd.DataFrame(ranked, columns=[f"rank {place}" for place in range(4)])
-
     mine = ballots()
     dipriv.privatize(mine, 1.0, ledger=ledger, dataset="north")
     with pytest.raises(BudgetError, match="in another order or with cells in other columns"):
@@ -88,6 +90,40 @@ def test_rankings_of_other_people_are_others(ledger: Ledger) -> None:
     dipriv.privatize(ballots(), 1.0, ledger=ledger, new_dataset="south")
     dipriv.privatize(mine, 1.0, ledger=ledger)  # control: no question
     assert ledger.dataset("north").spent == 2.0
+
+
+@pytest.mark.parametrize("reference", ["private", "holdout"])
+def test_what_is_said_of_other_peoples_rankings_says_nothing_of_these(ledger: Ledger, reference: str) -> None:
+    mine, others = ballots(1000), ballots(1000)
+    dipriv.privatize(mine, 1.0, reference=reference, ledger=ledger, dataset="people")
+    asked: dict[str, Any] = {"reference": reference, "ledger": ledger}
+    dipriv.privatize(others, 1.0, new_dataset="workers", **asked)
+    dipriv.privatize(others, 1.0, dataset="workers", **asked)  # control: that was said of this table
+    with pytest.raises(BudgetError, match="already known as data set 'people'"):
+        dipriv.privatize(mine, 1.0, dataset="workers", ledger=ledger)
+    assert [ledger.dataset(name).spent for name in ("people", "workers")] == [1.0, 2.0]
+
+
+def test_names_that_differ_in_case_are_those_of_other_columns(ledger: Ledger) -> None:
+    table = regions().rename(columns={"s": "N"})
+    dipriv.privatize(table, 1.0, reference="holdout", ledger=ledger, dataset="people")
+    other = table.sort_values(["age", "n"], kind="stable")
+    with pytest.raises(DisclosureError, match="are not the first rows of this table, unchanged"):
+        dipriv.privatize(other, 1.0, reference="holdout", ledger=ledger, dataset="people")
+
+
+def test_a_grown_table_says_what_columns_the_earlier_one_had(tmp_path: Path) -> None:
+    table, place = ballots(), tmp_path / "ledger.db"
+    asked: dict[str, Any] = {"reference": "holdout", "dataset": "people"}
+    with Ledger.create(place) as ledger:
+        dipriv.privatize(table, 1.0, ledger=ledger, **asked)
+    with create_engine(f"sqlite:///{place}").begin() as connection:
+        connection.execute(text("UPDATE dipriv_contents SET named_order = NULL"))
+    with Ledger.open(place) as ledger:
+        dipriv.privatize(pd.concat([table, ballots(50)]), 1.0, ledger=ledger, **asked)
+        with pytest.raises(DisclosureError, match="are not the first rows of this table"):
+            dipriv.privatize(table.sort_values(["rank 0", "rank 1"], kind="stable"), 1.0, ledger=ledger, **asked)
+        dipriv.privatize(table, 1.0, ledger=ledger, **asked)
 
 
 # ---- distributions that warn or fail for some values ----
@@ -377,3 +413,58 @@ def test_the_bytes_of_dropped_columns_do_not_move_partitions(
     assert released.column_names == ["g", "age"]
     assert kept.column_names == ["g", "note"]
     assert (released.num_rows == rows) is (reference == "private")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_text_that_is_read_as_numbers_leaves_rows_where_they_are(session: Any, ledger: Ledger) -> None:
+    """Spark deals rows out by their cells, of the columns that are read: one pass read others than the next."""
+    rows = 2000
+    table = pd.DataFrame(
+        {
+            "id": [f"p{number:05d}" for number in range(rows)],
+            "age": RNG.integers(18, 90, rows).astype(str),
+            "town": RNG.choice(["a", "b", "c"], rows),
+            "pay": RNG.integers(1000, 9000, rows),
+        }
+    )
+    frame = session.createDataFrame(table).repartition(3)
+    asked: dict[str, Any] = {"reference": "holdout", "keep": ["id"], "types": {"age": "whole"}, "ledger": ledger}
+    released = []
+    for dropped in ("town", "pay"):
+        found = dipriv.privatize(frame, 1.0, drop=[dropped], dataset="people", **asked).data.toArrow()
+        assert pa.types.is_integer(found.schema.field("age").type)
+        released.append({*found["id"].to_pylist()})
+    assert len(released[0]) < rows  # control
+    assert released[0] == released[1]  # none of those held out at first
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_the_order_of_released_rows_is_random(session: Any) -> None:
+    """Spark orders rows by cells where it deals them out, and files by their sizes."""
+    rows = 4000
+    frame = session.createDataFrame(pd.DataFrame({"id": range(rows), "age": RNG.integers(18, 90, rows)}))
+    orders = []
+    for seed in (1, None, None):
+        released = dipriv.privatize(frame, 1.0, keep=["id"], seed=seed).data
+        orders.append(released.toArrow()["id"].to_numpy())
+        assert sorted(orders[-1]) == list(range(rows))
+        assert np.array_equal(released.toArrow()["id"].to_numpy(), orders[-1])  # the same when it is used again
+    assert np.array_equal(orders[0], np.arange(rows))  # control: Spark's own, which a seeded release has
+    for order in orders[1:]:  # correlations of random orders are normal with variance 1 / (rows - 1)
+        assert abs(np.corrcoef(order, np.arange(rows))[0, 1]) < 6 / np.sqrt(rows)
+    assert abs(np.corrcoef(orders[1], orders[2])[0, 1]) < 6 / np.sqrt(rows)
+
+
+def test_places_are_parts_of_about_one_size() -> None:
+    places = Places(10, 10_000)
+    seeded, secure = (places(50, 100_000, bits) for bits in (source(1), Bits(bytes(32), secure=True)))
+    assert np.array_equal(seeded[0], np.arange(50, 100_050) // 10_000)
+    sizes = np.bincount(secure[0], minlength=10)
+    assert len(sizes) == 10
+    assert (abs(sizes - 10_000) < 6 * np.sqrt(9000)).all()  # binomial
+    assert len(np.unique(secure[1])) == 100_000
+    parts = [places(first, count, Bits(bytes(32), secure=True)) for first, count in ((0, 9), (0, 4), (4, 5))]
+    for which in (0, 1):
+        assert np.array_equal(parts[0][which], np.concatenate([parts[1][which], parts[2][which]]))

@@ -1,43 +1,56 @@
-"""Released rows in parts of one size, in their order: how Spark divides a table depends on its private rows.
+"""The order of released rows on Spark, and the parts that they come in: neither depends on private cells.
 
-Spark cuts files at numbers of bytes. So how many rows a partition has tells how long rows are, those of columns
-included that are not released, and a folder would have a file for each partition. Here a row's part follows from its
-number among the released rows alone.
+Spark cuts files at numbers of bytes, reads larger files first, and sorts rows by all their cells before it deals them
+out (`repartition`). So how many rows a partition has tells how long rows are, and the order of rows tells of cells,
+those of columns included that are not released. Here a row's place follows from random bits alone: released rows come
+in a random order. Those of a seeded release, which protects nothing, come in Spark's order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dipriv._random.bits import Bits
+from dipriv._random.streams import Stream
+
 PART_ROWS = 1 << 20
-"""Rows of a part, but for the last."""
-_ROW_BITS = 33
-"""Spark's rising numbers have the row's place in its partition in these, and above them the partition's number."""
+"""Rows of a part: about as many in a random order, else exactly as many, but for the last."""
 
 
-def in_even_parts(frame: Any, first_released: Mapping[int, int], n_rows: int, part_rows: int = PART_ROWS) -> Any:
-    """The rows of a released DataFrame in parts of `part_rows` rows.
+@dataclass(frozen=True)
+class Places:
+    """In which part each released row is, and where it is there."""
 
-    Parameters
-    ----------
-    first_released
-        {mark of a partition's first row: the number, among the released rows, of its first one}.
-    """
+    parts: int
+    part_rows: int
+
+    @classmethod
+    def of(cls, n_rows: int) -> Places:
+        """Parts for this number of rows."""
+        return cls(max(1, -(-n_rows // PART_ROWS)), PART_ROWS)
+
+    def __call__(self, first: int, count: int, bits: Bits) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The part of each of `count` rows, the first of which has this number, and what parts are sorted by."""
+        if bits.secure:
+            words = bits.child(Stream.PLACES).blocks(0, first, count)
+            part = (words[:, 0] >> np.uint64(32)) * np.uint64(self.parts) >> np.uint64(32)
+            return part.astype(np.int32), words[:, 1].copy().view(np.int64)
+        numbers = np.arange(first, first + count, dtype=np.int64)
+        return (numbers // self.part_rows).astype(np.int32), numbers
+
+
+def in_parts(frame: Any, parts: int, columns: Sequence[str]) -> Any:
+    """The rows in their parts and places, which these two columns of the DataFrame have; they are left out."""
     from pyspark.sql import functions
 
-    parts = max(1, -(-n_rows // part_rows))
-    firsts = {mark >> _ROW_BITS: first for mark, first in first_released.items()}
-    starts = functions.lit([firsts.get(place, 0) for place in range(max(firsts) + 1)])
-    taken = {name.lower() for name in frame.columns}
-    number = next(name for name in map("row{}".format, range(len(taken) + 1)) if name not in taken)
-    mark = functions.monotonically_increasing_id()
-    partition = functions.shiftright(mark, _ROW_BITS).cast("int")
-    place = mark.bitwiseAND(functions.lit((1 << _ROW_BITS) - 1))
-    numbered = frame.withColumn(number, functions.element_at(starts, partition + 1) + place)
-    part = functions.floor(functions.col(number) / functions.lit(part_rows)).cast("int")
-    key = functions.element_at(functions.lit(_keys(frame.sparkSession, parts)), part + 1)
-    return numbered.repartition(parts, key).sortWithinPartitions(number).drop(number)
+    part, place = columns
+    key = functions.element_at(functions.lit(_keys(frame.sparkSession, parts)), functions.col(part) + 1)
+    return frame.repartition(parts, key).sortWithinPartitions(place).drop(part, place)
 
 
 def _keys(session: Any, parts: int) -> list[int]:

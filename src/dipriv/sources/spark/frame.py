@@ -25,7 +25,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import accumulate, chain, groupby
 from math import isqrt
@@ -47,6 +47,7 @@ from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedErr
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, View
+from dipriv.sources.spark.even_parts import Places, in_parts
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -64,11 +65,12 @@ from dipriv.sources.spark.tasks import (
     add_up,
     add_values,
     all_added,
+    new_name,
     on_worker,
     sums_of,
     values_of,
 )
-from dipriv.sources.spark.types import text_columns, with_types
+from dipriv.sources.spark.types import Reading, settled_types, text_columns, with_types
 from dipriv.sources.spark.workers import REMEDY, check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
@@ -126,19 +128,16 @@ class SparkSource:
         dipriv.
         """
         check_workers(self.frame.sparkSession.sparkContext)
-        empty = _empty(self.frame, {*request.used})
-        used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in {*request.used}))
-        raw = self.frame.select(
-            *(quoted(column.name) for column in empty.native.schema if not pa.types.is_null(column.type))
-        )
-        typed = with_types(used, request, all_text=self.all_text, collected=collected, mapped=mapped)
-        if typed is used:
-            rows = SparkRows.read(used, raw, empty, request)
-        else:  # a ledger recognizes the cells as they were before they were read as other types
-            seen = None if request.fingerprint is None else _raw_fingerprint(raw, request.fingerprint.key)
-            found = SparkRows.read(typed, typed, _empty(typed, {*request.used}), replace(request, fingerprint=None))
-            rows = replace(found, fingerprint=seen)
-        return rows
+        session, asked = self.frame.sparkSession, {*request.used}
+        known = _empty(session, self.frame.schema, asked).native.schema
+        every = self.frame.select(*(quoted(column.name) for column in known if not pa.types.is_null(column.type)))
+        used = self.frame.select(*(quoted(name) for name in self.frame.columns if name in asked))
+        types = settled_types(used, request, all_text=self.all_text, collected=collected)
+        schema = with_types(used.schema, types)
+        empty = _empty(session, schema, asked)
+        held = {name: empty.native.schema.field(name).type for name in types}
+        reading = Reading(types, request.types.marks, held) if types else None
+        return SparkRows.read(used if request.learns_from_all else every, every, empty, schema, reading, request)
 
 
 def check_distinguishable(names: Sequence[str]) -> None:
@@ -175,16 +174,21 @@ class SparkRows:
     fingerprint: TableFingerprint | None
     label_counts: Mapping[str, ValueCounts] = field(repr=False)
     """Of all rows, for columns that have few labels and were counted in the first pass."""
-    used: tuple[str, ...]
-    """The columns that are verified, released or kept."""
+    schema: Any
+    """Spark's types of the columns that are verified, released or kept, where text is read as other types, too."""
+    reading: Reading | None
+    """How text is read as these."""
     _workspace: Workspace = field(repr=False)
 
     @classmethod
-    def read(cls, frame: Any, every: Any, empty: Table, request: Scan) -> SparkRows:
+    def read(
+        cls, frame: Any, every: Any, empty: Table, schema: Any, reading: Reading | None, request: Scan
+    ) -> SparkRows:
         """The first pass. Packed, the rows stay with the workers as blocks of bytes, for learning.
 
         `every` has all columns that Arrow has a type for: a ledger recognizes the data set by them, released or not.
-        All passes hand the same columns to Python: of others, Spark may make other partitions, by their bytes.
+        All passes hand the same columns to Python: of others, Spark may make other partitions, by their bytes, and put
+        rows in another order.
         """
         from pyspark.sql import functions
 
@@ -193,10 +197,10 @@ class SparkRows:
         whole = frame if fingerprint_key is None else every
         marker = new_name(whole.columns)
         marked = whole.select("*", functions.monotonically_increasing_id().alias(marker))
-        reading = FirstPass(marker, request.verified, key, fingerprint_key, packed, request.labels_of)
+        asked = FirstPass(marker, request.verified, key, fingerprint_key, packed, request.labels_of, reading=reading)
         workspace = Workspace(frame.sparkSession.sparkContext)
         try:
-            packs, found = first_packs(mapped(marked, reading, FirstPass.schema, workspace).rdd, workspace, packed)
+            packs, found = first_packs(mapped(marked, asked, FirstPass.schema, workspace).rdd, workspace, packed)
             layout = Layout(marker, request.verified, key, parts_of(found))
             summary = summary_of(found, fingerprint_key, every.columns)
         except BaseException:
@@ -204,8 +208,8 @@ class SparkRows:
             raise
         if not packed:
             workspace.close()
-        used = tuple(frame.columns)
-        return cls(marked, empty, layout, packs, fingerprint_of(summary), summary.labels, used, workspace)
+        seen = fingerprint_of(summary)
+        return cls(marked, empty, layout, packs, seen, summary.labels, schema, reading, workspace)
 
     @property
     def n_rows(self) -> int:
@@ -243,15 +247,18 @@ class SparkRows:
                 f"the hold-out has {held:,} rows; the driver takes up to {MAX_HELD_ROWS:,}.",
                 "Hold out a smaller share, use the private reference, or give a public table.",
             )
-        schema = _bare_schema(self.frame, self.layout.verified)
-        rows = collected(self.frame, HoldOut(self.layout, split), schema, self._verified)
+        schema = _bare_schema(self.schema, self.layout.verified)
+        rows = collected(self.frame, HoldOut(self.layout, split), schema, self._verified, self.reading)
         if rows.num_rows != held:
             raise SourceChangedError(f"the hold-out has {rows.num_rows:,} rows now, {held:,} before.", REPEATABLE)
         return frames.read(rows)
 
     def release(self, job: ReleaseJob) -> Any:
-        """A lazy DataFrame: nothing is released before it is used, nor after `close`."""
+        """A lazy DataFrame, in parts: nothing is released before it is used, nor after `close`."""
+        from pyspark.sql.types import IntegerType, LongType
+
         assert isinstance(job.selection, SparkSelection)  # noqa: S101
+        places = Places.of(job.selection.n_released)
         work = Releasing(
             self.layout,
             job.mechanism,
@@ -259,10 +266,16 @@ class SparkRows:
             job.noise.repeatable(),
             job.selection.split,
             job.selection.first_released,
+            places,
         )
         released = {*job.mechanism.names, *job.keep}
-        schema = _bare_schema(self.frame, [name for name in self.used if name in released])
-        return mapped(self.frame, work, schema, self._workspace, (*self.used, self.layout.marker))
+        schema = _bare_schema(self.schema, [name for name in self.schema.names if name in released])
+        columns = []
+        for of in (IntegerType(), LongType()):
+            columns.append(new_name(schema.names))
+            schema = schema.add(columns[-1], of, nullable=False)
+        used = (*self.schema.names, self.layout.marker)
+        return in_parts(mapped(self.frame, work, schema, self._workspace, used, self.reading), places.parts, columns)
 
     def end_learning(self) -> None:
         """Remove packed blocks from all workers."""
@@ -274,7 +287,7 @@ class SparkRows:
 
     def _held_rows(self, split: Split) -> dict[int, int]:
         """{mark of a task's first row: how many of its rows are held out}."""
-        found = collected(self.frame, HeldRows(self.layout, split), HeldRows.schema, self._verified)
+        found = collected(self.frame, HeldRows(self.layout, split), HeldRows.schema, self._verified, self.reading)
         return {line["mark"]: line["held"] for line in found.to_pylist()}
 
     @property
@@ -426,24 +439,6 @@ def no_rows() -> InputError:
     return InputError("the table has no rows.", "Pass a table with at least one row.")
 
 
-def _raw_fingerprint(frame: Any, key: bytes) -> TableFingerprint:
-    """The fingerprint of all columns, in a pass of its own."""
-    from pyspark.sql import functions
-
-    marker = new_name(frame.columns)
-    marked = frame.select("*", functions.monotonically_increasing_id().alias(marker))
-    found = collected(marked, FirstPass(marker, (), os.urandom(32), key, packed=False), FirstPass.schema)
-    blocks = zip(*(found[name].to_pylist() for name in ("mark", "place", "rows", "digest", "summary")), strict=True)
-    fingerprint = fingerprint_of(summary_of(list(blocks), key, frame.columns))
-    assert fingerprint is not None  # noqa: S101
-    return fingerprint
-
-
-def new_name(taken: Sequence[str]) -> str:
-    """A name for a column that none of these has, in upper or lower case."""
-    return next(name for name in _names() if name not in {other.lower() for other in taken})
-
-
 def summary_of(found: list[PackFacts], key: bytes | None, names: Sequence[str]) -> Summary:
     """What the first pass found in all rows, from what is known of their blocks, in their order."""
     parts = [Summary.from_bytes(summary, key, names) for *_, summary in found if summary]
@@ -457,10 +452,10 @@ def fingerprint_of(summary: Summary) -> TableFingerprint | None:
     return None if summary.fingerprint is None else summary.fingerprint.result(is_ordered=False)
 
 
-def _empty(frame: Any, used: set[str]) -> Table:
-    """A table without rows, of the DataFrame's names and types."""
-    types = _arrow_types(frame.sparkSession, frame.schema.fields)
-    for column in frame.schema.fields:
+def _empty(session: Any, schema: Any, used: set[str]) -> Table:
+    """A table without rows, of a DataFrame's names and types."""
+    types = _arrow_types(session, schema.fields)
+    for column in schema.fields:
         if column.name in used and column.name not in types:
             raise SchemaError(
                 f"column {column.name!r} has type {column.dataType.simpleString().partition('<')[0]}, for which Arrow "
@@ -469,10 +464,10 @@ def _empty(frame: Any, used: set[str]) -> Table:
                 command="Convert it, or leave it out with --drop.",
             )
     fields = [
-        pa.field(name, types[name], frame.schema[name].nullable) if name in types else pa.field(name, pa.null())
-        for name in frame.columns
+        pa.field(name, types[name], schema[name].nullable) if name in types else pa.field(name, pa.null())
+        for name in schema.names
     ]
-    return Table(pa.schema(fields).empty_table(), "pyarrow", tuple(frame.columns), 0)
+    return Table(pa.schema(fields).empty_table(), "pyarrow", tuple(schema.names), 0)
 
 
 def _arrow_types(session: Any, columns: Sequence[Any]) -> dict[str, pa.DataType]:
@@ -488,11 +483,11 @@ def _arrow_types(session: Any, columns: Sequence[Any]) -> dict[str, pa.DataType]
     return {column.name: column.type for column in found}
 
 
-def _bare_schema(frame: Any, names: Sequence[str]) -> Any:
+def _bare_schema(schema: Any, names: Sequence[str]) -> Any:
     """Of these columns, in this order, without metadata."""
     from pyspark.sql.types import StructField, StructType
 
-    fields = {field.name: field for field in frame.schema.fields}
+    fields = {field.name: field for field in schema.fields}
     return StructType([StructField(name, fields[name].dataType, fields[name].nullable) for name in names])
 
 
@@ -501,20 +496,28 @@ def task_cores(context: Any) -> int:
     return int(context.getConf().get("spark.task.cpus", "1"))
 
 
-def mapped(frame: Any, work: Work, schema: Any, workspace: Workspace, columns: Sequence[str] | None = None) -> Any:
-    """The frame of this schema that the workers make, lazily; the workspace has the broadcast that tells them how.
+def mapped(
+    frame: Any,
+    work: Work,
+    schema: Any,
+    workspace: Workspace,
+    columns: Sequence[str] | None = None,
+    reading: Reading | None = None,
+) -> Any:
+    """The frame of this schema that the workers make, lazily; the workspace has the broadcast that says how.
 
-    The work is given these columns, in this order, or all.
+    The work is given these columns, in this order, or all, of the types that text is read as.
     """
     from pyspark.sql.types import StructField, StructType
 
     cores = task_cores(workspace.context)
     names = frame.columns
     asked = names if columns is None else list(columns)
-    shared = workspace.broadcast(work)
+    shared = workspace.broadcast((work, reading))
 
     def privatize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return on_worker(shared.value, names, asked, cores, batches)
+        job, types = shared.value
+        return on_worker(job, names, asked, types, cores, batches)
 
     made = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     numbered = [StructField(f"c{place}", field.dataType, field.nullable) for place, field in enumerate(made)]
@@ -522,11 +525,17 @@ def mapped(frame: Any, work: Work, schema: Any, workspace: Workspace, columns: S
     return given.mapInArrow(privatize, StructType(numbered)).toDF(*made.names)
 
 
-def collected(frame: Any, work: Work, schema: Any, columns: Sequence[str] | None = None) -> pa.Table:
+def collected(
+    frame: Any,
+    work: Work,
+    schema: Any,
+    columns: Sequence[str] | None = None,
+    reading: Reading | None = None,
+) -> pa.Table:
     """What the workers make, of these columns or all, brought to the driver."""
     context = frame.sparkSession.sparkContext
     with Workspace(context) as workspace, jobs(context), worker_errors():
-        return mapped(frame, work, schema, workspace, columns).toArrow()
+        return mapped(frame, work, schema, workspace, columns, reading).toArrow()
 
 
 @contextmanager
@@ -547,8 +556,3 @@ def worker_errors() -> Iterator[None]:
 def quoted(name: str) -> str:
     """A column's name, quoted for Spark's expressions."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def _names() -> Iterator[str]:
-    yield "mark"
-    yield from (f"mark{number}" for number in range(1, 1 << 20))

@@ -40,7 +40,6 @@ from dipriv.sources.spark.frame import (
     check_distinguishable,
     fingerprint_of,
     first_packs,
-    new_name,
     no_rows,
     parts_of,
     summary_of,
@@ -48,7 +47,7 @@ from dipriv.sources.spark.frame import (
     worker_errors,
 )
 from dipriv.sources.spark.ranges import PartWriter, RangeReader, RowRange, ranges_of
-from dipriv.sources.spark.tasks import FirstPass, Layout, Pack, Packed, Work, as_worker
+from dipriv.sources.spark.tasks import FirstPass, Layout, Pack, Packed, Work, as_worker, new_name
 from dipriv.sources.spark.workers import check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 

@@ -35,10 +35,13 @@ from dipriv.sources._encodings import with_valid_text
 from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Counter, ReleasesTables, View, added
+from dipriv.sources.spark.even_parts import Places
 from dipriv.sources.typed import text_classes
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]
+ReadsTypes: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Reads some columns of a batch as other types: see `dipriv.sources.spark.types.Reading`."""
 Pack: TypeAlias = tuple[int, int, int, bytes, bytes, bytes]
 """A block as `FirstPass` gives it: mark, place, rows, digest, summary, data."""
 PackFacts: TypeAlias = tuple[int, int, int, bytes, bytes]
@@ -151,6 +154,8 @@ class FirstPass:
     """Columns of text whose cells are classified."""
     marks: tuple[str, ...] = ()
     """Texts that stand for missing cells."""
+    reading: ReadsTypes | None = None
+    """For all but the fingerprint: a ledger recognizes the cells as they were before."""
     schema = "mark long, place long, rows long, digest binary, summary binary, data binary"
 
     def __call__(self, batches: Batches) -> Batches:
@@ -158,7 +163,7 @@ class FirstPass:
         for place, (mark, block) in enumerate(_blocks(batches, self.marker)):
             if row is not None:
                 yield self._packed(*row, b"")
-            some = block.select(list(self.verified))
+            some = self._read(block.select(list(self.verified)))
             digest = block_digest(_as_table(some), self.verified, self.key) if self.verified else b""
             if self.fingerprint_key is not None:
                 seen = seen or Fingerprint(self.fingerprint_key, block.column_names)
@@ -173,6 +178,9 @@ class FirstPass:
         if row is not None:
             summary = counted or Summary(None, {}, {})
             yield self._packed(*row, replace(summary, fingerprint=seen).to_bytes())
+
+    def _read(self, block: pa.Table) -> pa.Table:
+        return block if self.reading is None else pa.Table.from_batches(map(self.reading, block.to_batches()))
 
     def _counted(self, table: Table, before: Summary | None) -> Summary:
         """The counts of a block and of those before it; columns that have many labels already are not counted."""
@@ -290,7 +298,7 @@ def all_added(add: Callable[[Any, Any], Any], parts: Iterator[Any]) -> Iterator[
 
 @dataclass(frozen=True, eq=False)
 class Releasing:
-    """Releases the rows of a task, but those that are held out.
+    """Releases the rows of a task, but those that are held out, each with its place in the released DataFrame.
 
     `first_released` is the number, among the released rows, of each task's first one: what its noise depends on.
     """
@@ -301,6 +309,7 @@ class Releasing:
     bits: Bits = field(repr=False)
     split: Split | None
     first_released: Mapping[int, int] = field(repr=False)
+    places: Places
     version: str = __version__
 
     def __call__(self, batches: Batches) -> Batches:
@@ -309,9 +318,18 @@ class Releasing:
         for mark, first, table in self.layout.blocks(batches):
             part = table if self.split is None else table.take(~self.split.held_out(table, first))
             if part.rows:
-                released = self.mechanism.release(part, self.keep, self.bits, first=self.first_released[mark] + done)
+                number = self.first_released[mark] + done
+                released = self.mechanism.release(part, self.keep, self.bits, first=number)
                 done += part.rows
+                for place in self.places(number, part.rows, self.bits):
+                    released = released.append_column(new_name(released.column_names), pa.array(place))
                 yield from released.to_batches()
+
+
+def new_name(taken: Iterable[str]) -> str:
+    """A name for a column that none of these has, in upper or lower case."""
+    lower = {name.lower() for name in taken}
+    return next(name for name in map("row{}".format, range(len(lower) + 1)) if name not in lower)
 
 
 def check_version(driver: str) -> None:
@@ -322,15 +340,22 @@ def check_version(driver: str) -> None:
         )
 
 
-def on_worker(work: Work, names: list[str], asked: list[str], cores: int, batches: Batches) -> Batches:
+def on_worker(
+    work: Work, names: list[str], asked: list[str], reading: ReadsTypes | None, cores: int, batches: Batches
+) -> Batches:
     """Run on a worker, on as many cores as a task has there. What an unforeseen error says may hold a cell.
 
-    The work is given the columns that are asked for.
+    The work is given the columns that are asked for, of the types that text is read as.
 
     Columns are numbered for Spark, because mapInArrow does not accept every column name.
     """
+
+    def given(batch: pa.RecordBatch) -> pa.RecordBatch:
+        some = with_valid_text(batch.rename_columns(names).select(asked))
+        return some if reading is None else reading(some)
+
     with as_worker(cores):
-        for batch in work(with_valid_text(batch.rename_columns(names).select(asked)) for batch in batches):
+        for batch in work(map(given, batches)):
             yield batch.rename_columns([f"c{number}" for number in range(batch.num_columns)])
 
 

@@ -16,7 +16,6 @@ from dipriv._tables.column_types import NO_CELLS, Question, ask, check_given, co
 from dipriv._tables.repeated import coded, distinct
 from dipriv.sources.protocol import Scan
 from dipriv.sources.spark.tasks import Batches
-from dipriv.sources.spark.workspace import Workspace
 from dipriv.sources.typed import check_names_are_no_cells
 
 _AS_NAMED = len(CellClass)
@@ -45,36 +44,35 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class Reading:
-    """Text columns read as other types, cell by cell."""
+    """Reads columns of text as other types, cell by cell, on the workers."""
 
     types: Mapping[str, pa.DataType]
     marks: tuple[str, ...]
+    held: Mapping[str, pa.DataType]
+    """The types of these columns as Spark gives them to workers."""
 
-    def __call__(self, batches: Batches) -> Batches:
-        for batch in batches:
-            names = batch.schema.names
-            yield pa.record_batch(
-                [
-                    parse(array, self.types[name], self.marks) if name in self.types else array
-                    for name, array in zip(names, batch.columns, strict=True)
-                ],
-                names=names,
-            )
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = batch.schema.names
+        return pa.record_batch(
+            [
+                parse(array, self.types[name], self.marks).cast(self.held[name]) if name in self.types else array
+                for name, array in zip(names, batch.columns, strict=True)
+            ],
+            names=names,
+        )
 
 
-def with_types(
-    frame: Any, request: Scan, *, all_text: bool, collected: Callable[..., pa.Table], mapped: Callable[..., Any]
-) -> Any:
-    """The DataFrame with settled types, as `dipriv.sources.typed` settles those of other tables."""
-    from pyspark.sql.types import StructType
-
+def settled_types(
+    frame: Any, request: Scan, *, all_text: bool, collected: Callable[..., pa.Table]
+) -> dict[str, pa.DataType]:
+    """The types of columns of text that are read as other types, as `dipriv.sources.typed` settles them; else none."""
     rules, texts = request.types, text_columns(frame, request.privatized)
     others = {name: frame.schema[name].dataType.simpleString() for name in request.privatized if name not in texts}
     check_given(rules, others)
     judged = texts if all_text else [name for name in texts if rules.judges(name)]
     named = [*judged, *(text_columns(frame, request.passed_through) if all_text else ())]
     if not named:
-        return frame
+        return {}
     some = frame.select(*(frame[f"`{name.replace('`', '``')}`"] for name in dict.fromkeys(named)))
     lines = collected(some, ClassCounts(tuple(dict.fromkeys(named)), rules.all_marks), ClassCounts.schema).to_pylist()
     counts = {name: np.append(NO_CELLS, 0) for name in named}
@@ -87,10 +85,15 @@ def with_types(
     ask([of for of in found.values() if isinstance(of, Question)])
     types = {name: _held(of) for name, of in found.items() if isinstance(of, pa.DataType) and not pt.is_time(of)}
     if not types or (all(of == pa.string() for of in types.values()) and not all_text):
-        return frame
-    columns = StructType([_field(column, types.get(column.name)) for column in frame.schema.fields])
-    # nothing private is broadcast, and it must last as long as the DataFrame
-    return mapped(frame, Reading(types, rules.marks), columns, Workspace(frame.sparkSession.sparkContext))
+        return {}
+    return types
+
+
+def with_types(schema: Any, types: Mapping[str, pa.DataType]) -> Any:
+    """A schema of Spark, with these types."""
+    from pyspark.sql.types import StructType
+
+    return StructType([_field(column, types.get(column.name)) for column in schema.fields])
 
 
 def text_columns(frame: Any, names: Sequence[str]) -> list[str]:
