@@ -137,7 +137,7 @@ def test_labels_and_lanes_are_what_seeded_releases_depend_on() -> None:
     """Changed values would change every seeded release."""
     assert [stream.value for stream in Stream] == [
         "fit", "order", "reference", "noise", "spread", "missing", "split", "persons", "rows of persons", "rows",
-        "rounding",
+        "places", "rounding",
     ]  # fmt: skip
     assert column_stream(3) == "column 3"
     assert [(use.name, use.value) for use in SpreadUse] == [("PLACE", 0), ("MISSING", 1)]
