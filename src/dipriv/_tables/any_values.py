@@ -60,12 +60,17 @@ def array_of_any(values: Sequence[Any], arrow_type: pa.DataType, marks: Sequence
             return pa.array(values, arrow_type, from_pandas=True)  # at once where all are text or null
         except (pa.ArrowException, TypeError, ValueError):
             return pa.array([_cell(value, arrow_type) for value in values], arrow_type)
-    values = [_text(value) if isinstance(value, str | bytes) else value for value in values]
+    values = [_text(value) if isinstance(value, str | bytes) else _real(value) for value in values]
     found = _without_marked([_cell(value, arrow_type) for value in values], values, arrow_type, marks)
     if not any(isinstance(value, str) for value in values):
         return found
     texts = [value if isinstance(value, str) else None for value in values]
     return pc.coalesce(found, read_texts(pa.array(texts, pa.large_string()), arrow_type, marks))
+
+
+def _real(value: Any) -> Any:
+    """A complex number that is a real one as that: one cell makes all of its column complex in numpy."""
+    return value.real if isinstance(value, complex | np.complexfloating) and value.imag == 0 else value
 
 
 def array_from_any(array: pa.Array, arrow_type: pa.DataType, marks: Sequence[str] = _NO_MARKS) -> pa.Array:

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import dipriv
 from dipriv._random.bits import Bits, source
+from dipriv._tables.any_values import array_of_any
 from dipriv._tables.column_types import parse
 from dipriv.cli import app
 from dipriv.errors import BudgetError, DisclosureError, InputError, SourceChangedError
@@ -244,6 +245,32 @@ class Together(stats.rv_continuous):
         return stats.norm.cdf(x) * (1.0 if np.max(x) < 3 else 0.5)
 
 
+class Signed(stats.rv_continuous):
+    """A family of somebody's own, whose function differs at 0.0 and -0.0."""
+
+    def _cdf(self, x: Any, *args: Any) -> Any:
+        return np.where(np.copysign(1.0, x) > 0, 0.9, 0.1)
+
+    def _ppf(self, q: Any, *args: Any) -> Any:
+        return q - 0.5
+
+
+def test_the_sign_of_a_zero_moves_no_other_row() -> None:
+    dist, zeros = Signed(name="signed")(), np.zeros(9)
+    assert dist.cdf(-zeros)[0] != dist.cdf(zeros)[0]  # control
+    for place in (0, 4, 8):
+        some = zeros.copy()
+        some[place] = -0.0
+        assert np.array_equal(TotalFunctions(dist).cdf(some), TotalFunctions(dist).cdf(zeros))
+
+
+def test_a_complex_cell_is_a_cell_by_itself() -> None:
+    """numpy makes all of its column complex: all were missing then."""
+    for odd in (3 + 1j, 3 + 0j):
+        cells = array_of_any(np.array([-2.0, 1.5, odd]).tolist(), pa.float64())
+        assert cells.to_pylist() == [-2.0, 1.5, 3.0 if odd.imag == 0 else None]
+
+
 def test_distributions_of_users_are_computed_value_by_value() -> None:
     dist, values = Together(name="together")(), np.array([0.5, 1.0, 5.0])
     assert dist.cdf(values)[0] != dist.cdf(values[:2])[0]  # control
@@ -264,6 +291,8 @@ def test_a_cell_moves_no_other_row(kernel: str) -> None:
 
 
 def test_parameters_that_a_distribution_cannot_have_are_refused() -> None:
+    with pytest.raises(InputError, match="no density"):
+        Mixture({0.0: 0.3}, stats.poisson(3))
     for dist in (stats.norm(0, -1), stats.gamma(-2), stats.norm(np.nan, 1)):
         with pytest.raises(InputError, match="no finite median"):
             Known(dist)

@@ -180,6 +180,11 @@ class Mixture:
     continuous: Frozen = field(repr=False)
 
     def __post_init__(self) -> None:
+        if not hasattr(self.continuous, "pdf"):
+            raise InputError(
+                "the continuous part of a Mixture has no density.",
+                "Give a frozen continuous distribution, for example scipy.stats.expon().",
+            )
         masses = list(self.atoms.values())
         require(is_finite(list(self.atoms), masses), self, "atoms and their probabilities are finite numbers")
         if not self.atoms or min(masses) <= 0 or not sum(masses) < 1:

@@ -30,13 +30,13 @@ class TotalFunctions:
 
     def cdf(self, v: FloatArray) -> FloatArray:
         """The distribution function; 0 or 1 where it cannot be computed, on the side of the median."""
-        z = (np.asarray(v, dtype=np.float64) - self._loc) / self._scale
+        z = (np.asarray(v, dtype=np.float64) - self._loc) / self._scale + 0.0  # -0.0 is 0.0
         low, high = self._standard.support()
         inside = (low < z) & (z < high)
         u = self._inside(np.where(inside, z, self._median))
         u = np.where(inside, u, z >= high)
         u = np.where(np.isnan(u), z > self._median, u)
-        return np.where(np.isnan(z), np.nan, u)
+        return np.where(np.isnan(z), np.nan, np.clip(u, 0.0, 1.0))
 
     def ppf(self, u: FloatArray) -> FloatArray:
         """The quantile function, finite: further inside of (0, 1) where a quantile is infinite or is not found."""
@@ -117,7 +117,7 @@ def _silently(function: Callable[[Any], Any], at: Any) -> NDArray[np.float64]:
 
 
 class _Silence:
-    """While any thread is inside, no warning of numpy or scipy is shown or raised: it would say something of a cell."""
+    """While any thread is inside, no warning is shown or raised: it would say something of a cell."""
 
     def __init__(self) -> None:
         self._lock, self._inside = Lock(), 0
@@ -128,7 +128,7 @@ class _Silence:
             if not self._inside:
                 self._filters = warnings.catch_warnings()
                 self._filters.__enter__()
-                warnings.filterwarnings("ignore", module=r"(numpy|scipy)(\.|$)")
+                warnings.simplefilter("ignore")
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
