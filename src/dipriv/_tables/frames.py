@@ -34,7 +34,7 @@ from dipriv._tables.arrow import (
     times_of,
     value_range,
 )
-from dipriv._tables.python_objects import as_text, is_absent, texts_of
+from dipriv._tables.python_objects import as_text, is_absent, texts_of, without_scalars
 from dipriv._tables.repeated import coded, compact
 from dipriv.errors import InputError, SchemaError
 
@@ -718,6 +718,10 @@ def objects_error(name: str) -> SchemaError:
 
 
 def _from_pandas(series: Any) -> Any:
+    if series.dtype == object:
+        values = series.to_numpy()
+        if (plain := without_scalars(values)) is not values:
+            series = type(series)(plain, dtype=object)
     try:
         return pa.Array.from_pandas(series)
     except UnicodeEncodeError:  # one cell's lone surrogate must not decide whether the table is released

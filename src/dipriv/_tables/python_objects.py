@@ -31,6 +31,21 @@ def class_of(of: type) -> ObjectClass:
     return "time" if issubclass(of, datetime.time) else "other"
 
 
+def without_scalars(values: Any) -> Any:
+    """Objects of pandas or numpy, where numpy's scalars are Python's: Arrow fails at some that come first."""
+    if not any(isinstance(value, np.generic) for value in values):
+        return values
+    found = np.empty(len(values), dtype=object)
+    found[:] = [_python(value) for value in values]
+    return found
+
+
+def _python(value: Any) -> Any:
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value.astype(f"{value.dtype.kind}8[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def as_text(series: Any) -> pa.Array:
     """Objects of pandas as they would be written in a CSV file; null where one is missing, "(object)" for others."""
     return texts_of(series.to_numpy(), is_absent(series))

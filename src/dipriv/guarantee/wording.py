@@ -297,7 +297,8 @@ _ASSUMPTIONS: dict[AssumptionKind, Callable[[Assumption], str]] = {
         "levels, atoms, steps and nulls not declared in a schema were read from the reference rows"
     ),
     AssumptionKind.SHAPE_PUBLIC: _always(
-        "column names and types, the number and order of the rows, and any index are public"
+        "column names and types, the number and order of the rows (of a Spark DataFrame their number), and any index "
+        "are public"
     ),
     AssumptionKind.SCHEMA_PUBLIC: _about("what the schema declares is public, for NAMES"),
     AssumptionKind.RULES_PUBLIC: _about(

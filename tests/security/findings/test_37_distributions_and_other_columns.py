@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from sqlalchemy import create_engine, text
@@ -24,7 +25,7 @@ from dipriv._random.bits import Bits, source
 from dipriv._tables.any_values import array_of_any
 from dipriv._tables.column_types import parse
 from dipriv.cli import app
-from dipriv.errors import BudgetError, DisclosureError, InputError, SourceChangedError
+from dipriv.errors import BudgetError, DisclosureError, InputError, SchemaError, SourceChangedError
 from dipriv.ledger import Ledger
 from dipriv.references import Known, Mixture
 from dipriv.references._models.scipy_functions import TotalFunctions
@@ -484,6 +485,46 @@ def test_the_order_of_released_rows_is_random(session: Any) -> None:
     for order in orders[1:]:  # correlations of random orders are normal with variance 1 / (rows - 1)
         assert abs(np.corrcoef(order, np.arange(rows))[0, 1]) < 6 / np.sqrt(rows)
     assert abs(np.corrcoef(orders[1], orders[2])[0, 1]) < 6 / np.sqrt(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("seed", [None, 1], ids=["random", "control"])
+def test_the_order_is_random_however_released_rows_are_used(session: Any, seed: int | None, tmp_path: Path) -> None:
+    """Spark leaves out a sort that it takes for unneeded: below a join, another sort, a partitioned output."""
+    from pyspark.sql import functions
+
+    rows = 3000
+    table = pd.DataFrame({"id": range(rows), "age": RNG.integers(18, 90, rows), "g": RNG.integers(0, 4, rows)})
+    frame = session.createDataFrame(table).repartition(1).sortWithinPartitions("id")
+    small = session.createDataFrame(pd.DataFrame({"g": range(4), "name": list("abcd")}))
+    data = dipriv.privatize(frame, 1.0, keep=["id", "g"], seed=seed).data
+    data.write.partitionBy("g").parquet(str(tmp_path / "out"))
+    files = sorted((tmp_path / "out").rglob("*.parquet"))
+    uses = {
+        "join": data.join(functions.broadcast(small), "g", "left").toArrow()["id"],
+        "orderBy": data.orderBy("g").toArrow()["id"],
+        "sortWithinPartitions": data.sortWithinPartitions("g").toArrow()["id"],
+        "where": data.where("age > -1").select("id").toArrow()["id"],
+        "coalesce": data.coalesce(1).toArrow()["id"],
+        "repartition": data.repartition(1).toArrow()["id"],
+        "partitionBy": pa.chunked_array([pq.read_table(file)["id"].combine_chunks() for file in files]),
+    }
+    rising = {name: float((np.diff(ids.to_numpy()) > 0).mean()) for name, ids in uses.items()}
+    if seed is not None:
+        assert min(rising[name] for name in uses if name != "repartition") > 0.99  # the order of the private rows
+    else:  # of random orders, the share has mean 1/2 and variance (n + 1) / (12 (n - 1)^2)
+        assert all(abs(share - 0.5) < 6 / np.sqrt(12 * (rows - 5)) + 4 / rows for share in rising.values()), rising
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_times_of_day_that_are_stated_are_refused_on_spark(session: Any) -> None:
+    """They stayed text, as Spark has no such type: cells of another type would be released as labels."""
+    times = [f"{hour:02}:30" for hour in range(24)] * 20
+    frame = session.createDataFrame(pd.DataFrame({"t": times}))
+    with pytest.raises(SchemaError, match="for which Spark has no type"):
+        dipriv.privatize(frame, 1.0, types={"t": "time"})
 
 
 def test_places_are_parts_of_about_one_size() -> None:

@@ -5,6 +5,8 @@ findings of a reading by somebody who looked for rows that decide about others.
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -224,3 +226,36 @@ def test_lines_are_counted_alike_by_the_places_of_quotes() -> None:
         assert np.array_equal(ends[0], ends[1]), (text, state)
         compared, faults = compared + 1, faults + (by_letters[0] == 10)
     assert compared - 500 > faults > 500  # control
+
+
+# ---- scalars of numpy ----
+
+
+@pytest.mark.parametrize("odd", ["datetime64('2024-01-02')", "datetime64('NaT')", "timedelta64(3, 'D')", "bool_(True)"])
+def test_a_scalar_of_numpy_ends_no_process(odd: str) -> None:
+    """Arrow crashes at a column of numpy's scalars whose first one is a datetime64."""
+    program = f"""
+import warnings
+import numpy as np, pandas as pd, dipriv
+warnings.simplefilter("ignore")
+for place in (0, 150, -1):
+    cells = [np.int64(row % 9) for row in range(300)]
+    cells[place] = np.{odd}
+    table = pd.DataFrame({{"a": np.arange(300) % 40, "x": pd.Series(cells, dtype=object)}})
+    print(dipriv.privatize(table, 1.0).data.x.dtype, dipriv.privatize(table, 1.0, keep=["x"]).n_rows)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["Int64", "300"] * 3
+
+
+def test_ends_of_lines_of_two_kinds_are_counted_together(tmp_path: Path) -> None:
+    rows = [f"{row},x" for row in range(400)]
+    rows[10], rows[210] = '10,"x', '210,x"'
+    place = tmp_path / "mixed.csv"
+    place.write_bytes(("a,b\r" + "".join(f"{row}{end}" for row, end in zip(rows, "\r\n" * 200, strict=True))).encode())
+    with pytest.raises(InputError, match="more than 100 lines"):
+        dipriv.privatize_file(place, tmp_path / "out.csv", 1.0)
+    plain = "a,b\r\n" + "".join(f"{row}\r\n" for row in [*rows[:10], '10,"x', *rows[11:100], '100,x"', *rows[101:200]])
+    place.write_bytes(plain.encode())
+    dipriv.privatize_file(place, tmp_path / "out.csv", 1.0)  # control: 90 ends of CR LF

@@ -52,7 +52,7 @@ _FAULTS = {
 
 
 def no_ends() -> NDArray[np.int64]:
-    """How many line feeds and carriage returns there are in a cell of several lines so far."""
+    """How many ends of lines a cell of several lines has so far, and whether the last letter is a carriage return."""
     return np.zeros(2, dtype=np.int64)
 
 
@@ -118,6 +118,7 @@ class CheckedQuotes:
             end = _line_end(content, start)
             start, self.skip = (len(content), self.skip) if end is None else (end, self.skip - 1)
         place = self._scanned(content, start)
+        self._ends[1] = content.endswith(b"\r")
         feed = _CARRIAGE if self.ends_with_return else _FEED
         if place >= 0:
             line = self._lines + content.count(int(feed), 0, place) + 1
@@ -231,17 +232,15 @@ def scan_plainly_quoted(letters: NDArray[np.uint8], state: int, quote: np.uint8,
 def _count_ends(letters: NDArray[np.uint8], start: int, end: int, ends: NDArray[np.int64]) -> int:
     """Count the ends of lines among these letters of a cell; where they become too many, or -1."""
     within = letters[start:end]
-    feeds, returns = _times(within, _FEED), _times(within, _CARRIAGE)
-    if max(ends[0] + feeds, ends[1] + returns) <= MAX_LINES:
-        ends[0] += feeds
-        ends[1] += returns
+    found = _times(within, _FEED) + _times(within, _CARRIAGE)
+    if not found:
         return -1
-    place = start - 1
-    while max(ends[0], ends[1]) <= MAX_LINES:
-        place += 1
-        ends[0] += letters[place] == _FEED
-        ends[1] += letters[place] == _CARRIAGE
-    return place
+    for place in range(start, end):
+        after_return = letters[place - 1] == _CARRIAGE if place else ends[1] == 1
+        ends[0] += letters[place] == _CARRIAGE or (letters[place] == _FEED and not after_return)
+        if ends[0] > MAX_LINES:
+            return place
+    return -1
 
 
 @jit

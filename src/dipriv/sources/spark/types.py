@@ -14,6 +14,7 @@ import pyarrow.types as pt
 from dipriv._tables.cell_classes import CellClass, classify
 from dipriv._tables.column_types import NO_CELLS, Question, ask, check_given, count_classes, parse, settle, settle_text
 from dipriv._tables.repeated import coded, distinct
+from dipriv.errors import SchemaError
 from dipriv.sources.protocol import Scan
 from dipriv.sources.spark.tasks import Batches
 from dipriv.sources.typed import check_names_are_no_cells
@@ -67,6 +68,11 @@ def settled_types(
 ) -> dict[str, pa.DataType]:
     """The types of columns of text that are read as other types, as `dipriv.sources.typed` settles them; else none."""
     rules, texts = request.types, text_columns(frame, request.privatized)
+    if times := [name for name in texts if name in rules.given and rules.given[name].leaf == "time"]:
+        raise SchemaError(
+            f"column {times[0]!r} is said to have times of day, for which Spark has no type.",
+            "State that it is text, or release the table without Spark.",
+        )
     others = {name: frame.schema[name].dataType.simpleString() for name in request.privatized if name not in texts}
     check_given(rules, others)
     judged = texts if all_text else [name for name in texts if rules.judges(name)]
