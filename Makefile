@@ -158,7 +158,7 @@ $(PEERS): pyproject.toml research/requirements.txt benchmarks/peers-requirements
 
 .venv/sdv/.installed:
 	$(PYTHON) -m venv .venv/sdv
-	@.venv/sdv/bin/python -m pip install --quiet --disable-pip-version-check "sdv>=1.20,<3" \
+	@.venv/sdv/bin/python -m pip install --quiet --disable-pip-version-check "sdv>=2,<3" \
 		&& touch $@ || echo "SDV could not be installed and is left out."
 
 # anonymeter needs numpy 1, dipriv numpy 2: they meet in files only

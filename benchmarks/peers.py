@@ -70,9 +70,10 @@ def _sdv(frame: pd.DataFrame) -> int:
     from sdv.metadata import Metadata
     from sdv.single_table import GaussianCopulaSynthesizer
 
-    made = GaussianCopulaSynthesizer(Metadata.detect_from_dataframe(frame))
-    made.fit(frame)
-    return len(made.sample(len(frame)))
+    tables = {"codes": frame}
+    made = GaussianCopulaSynthesizer(Metadata.detect_from_dataframes(tables))
+    made.fit(tables)
+    return len(made.sample(len(frame))["codes"])
 
 
 PEERS: dict[str, tuple[Callable[[pd.DataFrame], int], str | None]] = {

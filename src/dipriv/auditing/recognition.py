@@ -4,7 +4,7 @@ A table is released under a name whose budget this exhausts. Then the same rows 
 other options, in another order, under other column names, with a row or a column more or less, a part of them or
 all of them twice, from another file type, or to a ledger that an older version of dipriv wrote.
 Each of these must be refused, or counted under the first name. A table of other values must be released: a ledger that
-refuses everything recognizes nothing. The ledger of the audit is a temporary file.
+refuses everything recognizes nothing. The ledger of the audit is a temporary file; no row of the table is in any file.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from dipriv.auditing.results import Check
 from dipriv.errors import BudgetError, InputError, LedgerError, PrivacyWarning, UtilityWarning
 from dipriv.ledger import Ledger
 from dipriv.release.privatize import privatize
+from dipriv.sources.files import File
 
 NAME, OTHER_NAME, EPSILON = "audited", "evasion", 10.0
 """The name of the table in the ledger and the other name, and the ε of a release, which is all of the budget."""
@@ -46,7 +47,7 @@ class Evasion:
     """
 
     words: str
-    make: Callable[[pa.Table, Path], Any] = field(repr=False)
+    make: Callable[[pa.Table], Any] = field(repr=False)
     options: Mapping[str, Any] = field(repr=False, default_factory=dict)
     to_ledger: Callable[[Path], None] = field(repr=False, default=lambda place: None)
 
@@ -80,7 +81,7 @@ def audit_recognition(table: pa.Table, *, seed: int = 0) -> tuple[Check, ...]:
             except InputError:
                 return ()
         outcomes = [(way, _is_refused(way, table, folder)) for way in evasions(table, rng)]
-        passes = not _is_refused(Evasion("other rows", lambda table, _: _other_values(table, rng)), table, folder)
+        passes = not _is_refused(Evasion("other rows", lambda table: _other_values(table, rng)), table, folder)
     accusation = "A ledger takes a table of other rows for the audited table."
     found = (_check(refused, way) for way, refused in outcomes if refused is not None)
     return (*found, Check("a ledger lets other rows pass", passes, accusation))
@@ -92,7 +93,7 @@ def _is_refused(way: Evasion, table: pa.Table, folder: Path) -> bool | None:
     shutil.copy(folder / "ledger.db", copy)  # the ledger must not know a table from an earlier way
     way.to_ledger(copy)
     with Ledger.open(copy) as ledger:
-        offered = way.make(table, folder)
+        offered = way.make(table)
         try:
             privatize(offered, EPSILON, dataset=OTHER_NAME, ledger=ledger, kernel="laplace", **way.options)
         except (BudgetError, LedgerError):
@@ -115,13 +116,13 @@ def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
     names, n_rows = table.column_names, table.num_rows
     shuffled = pa.array(rng.permutation(n_rows))
     found = [
-        Evasion("the unchanged table", lambda table, _: table),
-        Evasion("the rows in another order", lambda table, _: table.take(shuffled)),
+        Evasion("the unchanged table", lambda table: table),
+        Evasion("the rows in another order", lambda table: table.take(shuffled)),
         Evasion("the rows sorted", _sorted),
-        Evasion("renamed columns", lambda table, _: table.rename_columns([f"{name} (1)" for name in names])),
-        Evasion("one row more", lambda table, _: pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()),
-        Evasion("one row less", lambda table, _: table.slice(1)),
-        Evasion("one column more", lambda table, _: table.append_column("number of the row", [np.arange(n_rows)])),
+        Evasion("renamed columns", lambda table: table.rename_columns([f"{name} (1)" for name in names])),
+        Evasion("one row more", lambda table: pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()),
+        Evasion("one row less", lambda table: table.slice(1)),
+        Evasion("one column more", lambda table: table.append_column("number of the row", [np.arange(n_rows)])),
         Evasion("whole numbers as real ones", _with_reals),
         Evasion("labels as categories", _with_categories),
         Evasion("a Parquet file", _parquet),
@@ -129,34 +130,34 @@ def evasions(table: pa.Table, rng: np.random.Generator) -> tuple[Evasion, ...]:
     ]
     old: dict[str, Any] = {"to_ledger": _as_version_3}
     found += [
-        Evasion("the unchanged table, in a ledger of version 3", lambda table, _: table, **old),
-        Evasion("one row less, in a ledger of version 3", lambda table, _: table.slice(1), **old),
+        Evasion("the unchanged table, in a ledger of version 3", lambda table: table, **old),
+        Evasion("one row less, in a ledger of version 3", lambda table: table.slice(1), **old),
     ]
     n_distinct = _without_categories(table).group_by(names).aggregate([]).num_rows
     if n_distinct >= max(TELLING, n_rows // 2):
         found += [
-            Evasion("half of the rows", lambda table, _: table.take(shuffled[: n_rows // 2])),
-            Evasion("a tenth of the rows", lambda table, _: table.take(shuffled[: n_rows // 10])),
-            Evasion("each row twice", lambda table, _: pa.concat_tables([table, table]).combine_chunks()),
+            Evasion("half of the rows", lambda table: table.take(shuffled[: n_rows // 2])),
+            Evasion("a tenth of the rows", lambda table: table.take(shuffled[: n_rows // 10])),
+            Evasion("each row twice", lambda table: pa.concat_tables([table, table]).combine_chunks()),
         ]
     if find_spec("pandas") is not None:
-        found.append(Evasion("a pandas table", lambda table, _: table.to_pandas()))
+        found.append(Evasion("a pandas table", lambda table: table.to_pandas()))
     if find_spec("polars") is not None:
         found.append(Evasion("a polars table", _polars))
     if len(names) > 1:
         first, *others = names
         found += [
-            Evasion("columns in another order", lambda table, _: table.select([*others, first])),
-            Evasion("one column less", lambda table, _: table.select(others)),
-            Evasion("the option keep", lambda table, _: table, {"keep": [first]}),
-            Evasion("the option unit", lambda table, _: table, {"unit": first, "rows_per_unit": 1}),
+            Evasion("columns in another order", lambda table: table.select([*others, first])),
+            Evasion("one column less", lambda table: table.select(others)),
+            Evasion("the option keep", lambda table: table, {"keep": [first]}),
+            Evasion("the option unit", lambda table: table, {"unit": first, "rows_per_unit": 1}),
             Evasion("a CSV file with the option keep", _csv, {"keep": [first]}),
             Evasion("a CSV file with the option unit", _csv, {"unit": first, "rows_per_unit": 1}),
-            Evasion("the option drop", lambda table, _: table, {"drop": [first]}),
-            Evasion("the option columns", lambda table, _: table, {"columns": others}),
+            Evasion("the option drop", lambda table: table, {"drop": [first]}),
+            Evasion("the option columns", lambda table: table, {"columns": others}),
             Evasion(
                 "shuffled rows under new names, one row and one column less",
-                lambda table, _: table.select(others).take(shuffled).slice(1).rename_columns(_numbered(len(others))),
+                lambda table: table.select(others).take(shuffled).slice(1).rename_columns(_numbered(len(others))),
             ),
         ]
     return tuple(found)
@@ -186,7 +187,7 @@ def _numbered(count: int) -> list[str]:
     return [f"column {number}" for number in range(count)]
 
 
-def _sorted(table: pa.Table, _: Path) -> pa.Table:
+def _sorted(table: pa.Table) -> pa.Table:
     """By the first column that Arrow can sort by, from the largest value down."""
     name = next((column.name for column in table.schema if not pt.is_dictionary(column.type)), None)
     return table if name is None else table.sort_by([(name, "descending")])
@@ -199,7 +200,7 @@ def _cast(table: pa.Table, which: Callable[[pa.DataType], bool], cast: Callable[
     return table
 
 
-def _with_reals(table: pa.Table, _: Path) -> pa.Table:
+def _with_reals(table: pa.Table) -> pa.Table:
     def exactly(values: pa.ChunkedArray) -> pa.ChunkedArray:
         try:
             return values.cast(pa.float64())
@@ -209,7 +210,7 @@ def _with_reals(table: pa.Table, _: Path) -> pa.Table:
     return _cast(table, pt.is_integer, exactly)
 
 
-def _with_categories(table: pa.Table, _: Path) -> pa.Table:
+def _with_categories(table: pa.Table) -> pa.Table:
     return _cast(table, lambda kind: bool(pt.is_string(kind) or pt.is_large_string(kind)), pc.dictionary_encode)
 
 
@@ -217,20 +218,20 @@ def _without_categories(table: pa.Table) -> pa.Table:
     return _cast(table, pt.is_dictionary, lambda values: values.cast(values.type.value_type))
 
 
-def _parquet(table: pa.Table, folder: Path) -> Path:
-    pyarrow.parquet.write_table(table, path := folder / "rows.parquet")
-    return path
+def _parquet(table: pa.Table) -> File:
+    pyarrow.parquet.write_table(table, content := pa.BufferOutputStream())
+    return File.of("rows.parquet", content.getvalue())
 
 
-def _polars(table: pa.Table, _: Path) -> Any:
+def _polars(table: pa.Table) -> Any:
     import polars
 
     return polars.from_arrow(table)
 
 
-def _csv(table: pa.Table, folder: Path) -> Path:
-    pyarrow.csv.write_csv(_without_categories(table), path := folder / "rows.csv")
-    return path
+def _csv(table: pa.Table) -> File:
+    pyarrow.csv.write_csv(_without_categories(table), content := pa.BufferOutputStream())
+    return File.of("rows.csv", content.getvalue())
 
 
 def _other_values(table: pa.Table, rng: np.random.Generator) -> pa.Table:

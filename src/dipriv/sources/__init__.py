@@ -60,6 +60,13 @@ def is_path(thing: object) -> bool:
     return isinstance(thing, str | Path)
 
 
+@row_source(lambda thing: type(thing).__module__ == "dipriv.sources.files")
+def _file(file: Any) -> RowSource[Any]:
+    from dipriv.sources.stream import open_file
+
+    return open_file(file)
+
+
 @row_source(lambda thing: callable(thing) and not isinstance(thing, type))
 def _function(function: Any) -> RowSource[Any]:
     from dipriv.sources.stream import open_function

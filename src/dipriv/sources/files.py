@@ -76,6 +76,11 @@ class File:
             raise InputError(f"{file} is not a file.", "Check the path.")
         return cls(file.name, in_dialect(known, dialect, otherwise or DETECTED), file, compression, stamp=_stamp(file))
 
+    @classmethod
+    def of(cls, name: str, content: pa.Buffer) -> File:
+        """A file in memory, whose name says its format."""
+        return cls(name, format_of(name)[0], buffer=content)
+
     @contextmanager
     def open(self) -> Iterator[Any]:
         """The content as an Arrow stream; refuses a file that was replaced or written to since it was found."""

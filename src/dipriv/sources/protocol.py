@@ -214,6 +214,11 @@ class ReleasesTables(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
+    @property
+    def anew(self) -> tuple[str, ...]:
+        """The columns of new identifiers, 1, 2, 3, ... in the order of the released rows."""
+        ...
+
     def typed(self, table: Table) -> Table:
         """The table with the types and codes that the mechanism has; doing it again changes nothing."""
         ...

@@ -27,7 +27,7 @@ from dipriv.ledger import Ledger
 from dipriv.release.fitting import FitPlan
 from dipriv.release.options import ReleaseOptions
 from dipriv.release.privatize import release_file
-from dipriv.sources.spark import workspace
+from dipriv.sources.spark import frame, workspace
 from dipriv.sources.spark.files import SparkFiles
 from tests import spark_support
 
@@ -243,6 +243,49 @@ def test_an_interrupt(rows: Any, found_in: Search) -> None:
     assert not found_in(MARK.encode())
     time.sleep(2)
     assert not found_in(MARK.encode())  # nor put there by a task that was late
+    assert rows.count() == N  # the session goes on
+
+
+def test_an_interrupt_in_the_middle_of_a_command(rows: Any, found_in: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark's own handler talks to Java on the same connection, which was of no use then: blocks stayed on disks."""
+    from py4j.clientserver import ClientServerConnection
+
+    send, find_cores, asked, answers = ClientServerConnection.send_command, frame.task_cores, [], []
+
+    class Interrupted:
+        """What Java answers, before which an interrupt comes."""
+
+        def __init__(self, stream: Any) -> None:
+            self.stream = stream
+
+        def readline(self) -> Any:
+            os.kill(os.getpid(), signal.SIGINT)
+            answers.append(self.stream.readline())
+            return answers[-1]
+
+    def send_command(connection: Any, command: str) -> Any:
+        if asked and not answers and threading.current_thread() is threading.main_thread():
+            monkeypatch.setattr(ClientServerConnection, "send_command", send)
+            stream, connection.stream = connection.stream, Interrupted(connection.stream)
+            try:
+                return send(connection, command)
+            finally:
+                connection.stream = stream
+        return send(connection, command)
+
+    def task_cores(context: Any) -> int:
+        if rows_are_packed := [name for name in found_in(MARK.encode()) if name.startswith("rdd")]:
+            asked.extend(rows_are_packed)
+        return find_cores(context)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", send_command)
+    monkeypatch.setattr(frame, "task_cores", task_cores)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        dipriv.privatize(rows, 1.0)
+    assert asked  # control
+    assert answers
+    assert raised.value.__suppress_context__
+    assert not [name for name in found_in(MARK.encode()) if name.startswith("rdd")]
     assert rows.count() == N  # the session goes on
 
 

@@ -16,7 +16,8 @@ from dipriv.errors import InputError
 from dipriv.sources._formats.delimited import DelimitedText
 from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources.files import File, FileBatches
-from dipriv.sources.spark.frame import SparkSource, quoted
+from dipriv.sources.spark.frame import SparkSource
+from dipriv.sources.spark.names import quoted
 from dipriv.sources.spark.parquet import ParquetSource
 from dipriv.sources.spark.session import open_session
 

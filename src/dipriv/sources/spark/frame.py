@@ -48,6 +48,8 @@ from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, View
 from dipriv.sources.spark.even_parts import Places, in_parts
+from dipriv.sources.spark.interrupts import after_spark
+from dipriv.sources.spark.names import new_name, quoted
 from dipriv.sources.spark.tasks import (
     REPEATABLE,
     FirstPass,
@@ -65,7 +67,6 @@ from dipriv.sources.spark.tasks import (
     add_up,
     add_values,
     all_added,
-    new_name,
     on_worker,
     sums_of,
     values_of,
@@ -121,6 +122,7 @@ class SparkSource:
         texts = text_columns(self.frame, names)
         return any(rules.is_settled_by_cells(name, is_text=not self.all_text) for name in texts)
 
+    @after_spark()
     def scan(self, request: Scan) -> SparkRows:
         """Number, count and digest the rows; for a private reference they stay with the workers as packed blocks.
 
@@ -222,6 +224,7 @@ class SparkRows:
     def columns(self, names: Sequence[str]) -> list[Column]:
         return [self.empty.column(name) for name in names]
 
+    @after_spark()
     def select(
         self, split: Split | None, unit: ContributionBound | None, groups: GroupHoldout | None, bits: Bits
     ) -> SparkSelection:
@@ -238,6 +241,7 @@ class SparkRows:
             return PackedRows(self, selection.n_released, None, view, self.label_counts)
         return PackedRows(self, selection.n_reference, selection.split, view)
 
+    @after_spark()
     def gather(self, selection: RowSelection) -> Table:
         """The rows that are held out, brought to the driver: they are the reference."""
         split, held = selection.split, selection.n_held_out
@@ -253,17 +257,18 @@ class SparkRows:
             raise SourceChangedError(f"the hold-out has {rows.num_rows:,} rows now, {held:,} before.", REPEATABLE)
         return frames.read(rows)
 
+    @after_spark()
     def release(self, job: ReleaseJob) -> Any:
         """A lazy DataFrame, in parts: nothing is released before it is used, nor after `close`."""
         from pyspark.sql.types import IntegerType, LongType
 
         assert isinstance(job.selection, SparkSelection)  # noqa: S101
-        places = Places.of(job.selection.n_released)
+        places, noise = Places.of(job.selection.n_released), job.noise.repeatable()
         work = Releasing(
             self.layout,
             job.mechanism,
             job.keep,
-            job.noise.repeatable(),
+            noise,
             job.selection.split,
             job.selection.first_released,
             places,
@@ -275,7 +280,10 @@ class SparkRows:
             columns.append(new_name(schema.names))
             schema = schema.add(columns[-1], of, nullable=False)
         used = (*self.schema.names, self.layout.marker)
-        return in_parts(mapped(self.frame, work, schema, self._workspace, used, self.reading), places.parts, columns)
+        made = mapped(self.frame, work, schema, self._workspace, used, self.reading)
+        identifiers = job.mechanism.anew
+        firsts = places.firsts(job.selection.n_released, noise) if identifiers else ()
+        return in_parts(made, places.parts, columns, identifiers, firsts)
 
     def end_learning(self) -> None:
         """Remove packed blocks from all workers."""
@@ -319,6 +327,7 @@ class PackedRows:
     view: View | None = None
     known_counts: Mapping[str, ValueCounts] = field(repr=False, default_factory=dict)
 
+    @after_spark()
     def count(self, counter: Counter) -> list[Counts]:
         """The sums over all rows: of each task, then added up, by the workers in some parts where there are many."""
         packs = self.rows.packs
@@ -336,6 +345,7 @@ class PackedRows:
         self._check(rows)
         return list(found)
 
+    @after_spark()
     def value_counts(self, names: Sequence[str], at_least: int = 1) -> dict[str, ValueCounts]:
         """Those that the first pass did not count are added up by the workers, each a part of the values.
 
@@ -551,8 +561,3 @@ def worker_errors() -> Iterator[None]:
         if found is None or not (isinstance(kind, type) and issubclass(kind, DiprivError)):
             raise
         raise kind(found[2].strip(), found[3].strip()) from None
-
-
-def quoted(name: str) -> str:
-    """A column's name, quoted for Spark's expressions."""
-    return "`" + name.replace("`", "``") + "`"

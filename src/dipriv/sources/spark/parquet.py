@@ -46,8 +46,10 @@ from dipriv.sources.spark.frame import (
     task_cores,
     worker_errors,
 )
+from dipriv.sources.spark.interrupts import after_spark
+from dipriv.sources.spark.names import new_name
 from dipriv.sources.spark.ranges import PartWriter, RangeReader, RowRange, ranges_of
-from dipriv.sources.spark.tasks import FirstPass, Layout, Pack, Packed, Work, as_worker, new_name
+from dipriv.sources.spark.tasks import FirstPass, Layout, Pack, Packed, Work, as_worker
 from dipriv.sources.spark.workers import check_workers
 from dipriv.sources.spark.workspace import Workspace, jobs
 
@@ -87,6 +89,7 @@ class ParquetSource:
     def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
         return any(rules.is_settled_by_cells(name, is_text=True) for name in self._texts(names))
 
+    @after_spark()
     def scan(self, request: Scan) -> SparkRows | RangedRows:
         """Workers read the files, where all rows are released and text stays text."""
         is_read_anew = any(name in request.types.given for name in self._texts(request.privatized))
@@ -208,6 +211,7 @@ class RangedRows:
         return ReleasedParts(self.files.session, self._writing(job))
 
     def _writing(self, job: ReleaseJob) -> Callable[[Path], None]:
+        @after_spark()
         def write(folder: Path) -> None:
             context = self._workspace.context
             packed = Packed(self.empty.native.schema, self.layout, None)

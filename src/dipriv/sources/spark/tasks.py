@@ -36,6 +36,7 @@ from dipriv.sources._fingerprint import Fingerprint
 from dipriv.sources.holdout import Split
 from dipriv.sources.protocol import Counter, ReleasesTables, View, added
 from dipriv.sources.spark.even_parts import Places
+from dipriv.sources.spark.names import new_name
 from dipriv.sources.typed import text_classes
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
@@ -324,12 +325,6 @@ class Releasing:
                 for place in self.places(number, part.rows, self.bits):
                     released = released.append_column(new_name(released.column_names), pa.array(place))
                 yield from released.to_batches()
-
-
-def new_name(taken: Iterable[str]) -> str:
-    """A name for a column that none of these has, in upper or lower case."""
-    lower = {name.lower() for name in taken}
-    return next(name for name in map("row{}".format, range(len(lower) + 1)) if name not in lower)
 
 
 def check_version(driver: str) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dipriv.errors import StorageError
+from dipriv.sources.spark.interrupts import after_spark, running
 
 LEVEL = "MEMORY_AND_DISK_DESER"
 """Where persisted blocks are: in memory as far as Spark has room for them there, else on disks."""
@@ -48,6 +49,7 @@ class Workspace:
         self._removals.callback(self._remove, lambda blocking: rdd._jrdd.rdd().cleanShuffleDependencies(blocking))
         return rdd
 
+    @after_spark()
     def close(self) -> None:
         """Remove everything, the newest first. It can be used again afterwards.
 
@@ -85,18 +87,19 @@ def jobs(context: Any) -> Iterator[None]:
     from py4j.protocol import Py4JNetworkError
 
     tag = f"dipriv-{secrets.token_hex(8)}"
-    context.addJobTag(tag)
-    try:
-        yield
-    except BaseException:
-        with suppress(Py4JNetworkError, ConnectionError):  # without its Java process, no task is left
-            context.cancelJobsWithTag(tag)
-            time.sleep(40 * _PAUSE_SECONDS)  # Spark lists a job a moment after it started
-        raise
-    finally:
-        with suppress(Py4JNetworkError, ConnectionError):
-            _await_tasks(context, tag)
-            context.removeJobTag(tag)
+    with after_spark(), running(context, tag):
+        context.addJobTag(tag)
+        try:
+            yield
+        except BaseException:
+            with suppress(Py4JNetworkError, ConnectionError):  # without its Java process, no task is left
+                context.cancelJobsWithTag(tag)
+                time.sleep(40 * _PAUSE_SECONDS)  # Spark lists a job a moment after it started
+            raise
+        finally:
+            with suppress(Py4JNetworkError, ConnectionError):
+                _await_tasks(context, tag)
+                context.removeJobTag(tag)
 
 
 def _await_tasks(context: Any, tag: str) -> None:
