@@ -354,6 +354,11 @@ class Table:
         """The Arrow type of a column."""
         return self._raw(name)[0].type
 
+    def identifier_type(self, name: str) -> pa.DataType:
+        """The Arrow type of a column of identifiers, which none of its cells decides: pandas' objects are text."""
+        is_object = self.backend == "pandas" and self._native_column(name).dtype == object
+        return pa.string() if is_object else self.arrow_type(name)
+
     def whole_array(self, name: str) -> pa.Array:
         """A column of all rows of the native table, selected or not, as one Arrow array."""
         return self._raw(name)[0]
@@ -618,7 +623,10 @@ def _cut(column: Any, array: pa.Array, length: int, backend: Backend) -> Any:
 
     cells = _cut_texts(array, length).to_pylist()
     texts = pd.Series(np.array([*cells, None], dtype=object)[:-1], index=column.index, dtype=object)
-    return texts.astype(column.dtype if column.dtype != "category" else "category")
+    if column.dtype != "category":
+        return texts.astype(column.dtype)
+    labels = pa.array(sorted({*cells} - {None}), pa.string())
+    return texts.astype(pd.CategoricalDtype(_categories(labels, column.dtype)))
 
 
 def _cut_texts(array: pa.Array, length: int) -> pa.Array:
@@ -1047,9 +1055,11 @@ def _kept_polars(series: Any) -> Any:
 
 
 def _met_type(dtype: Any, texts: pa.Array | None) -> Any:
-    """A type of polars where Enums list the labels among these cells alone; without cells, where they are text."""
+    """A type of polars that lists the labels among these cells alone; without cells, with text in place of labels."""
     import polars as pl
 
+    if type(dtype).__name__ == "Categorical" and hasattr(pl, "Categories"):
+        return pl.String if texts is None else _polars_type(dtype, None)
     if _is_enum(dtype):
         met = None if texts is None else {*texts.to_pylist()}
         return pl.String if met is None else pl.Enum([label for label in dtype.categories if label in met])

@@ -49,7 +49,9 @@ def audit_primitives(
     """
     laplace = Accountant("laplace", Fraction(epsilon) * draws, source(seed))  # a budget for all draws
     counts = _laplace_counts(laplace, epsilon, max(1, draws // 2), confidence)
-    choices = Exact("exponential mechanism", epsilon, _range(laplace.kind, Fraction(epsilon)), 0.0, Scope.MEASUREMENT)
+    choices = Exact(
+        "exponential mechanism", epsilon, _range(laplace.kind, Fraction(epsilon)), 0.0, Scope.MEASUREMENT, True
+    )
     if not delta:
         return (counts,), (choices,)
     rho = largest_rho(Fraction(epsilon), Fraction(delta))
@@ -102,7 +104,7 @@ def _gaussian_counts(
 def _gaussian_choices(rho: Fraction, epsilon: float, delta: float) -> Exact:
     """A choice beside Gaussian noise: a range η of the privacy loss costs η²/8 of zCDP."""
     found = epsilon_of_rho(_range("gaussian", rho) ** 2 / 8, delta) * (1 - ROUNDING)
-    return Exact("exponential mechanism, zCDP", epsilon, found, delta, Scope.MEASUREMENT)
+    return Exact("exponential mechanism, zCDP", epsilon, found, delta, Scope.MEASUREMENT, True)
 
 
 def _range(kind: NoiseKind, cost: Fraction) -> float:
@@ -160,7 +162,9 @@ def _threshold(accountant: Accountant, cost: Fraction, epsilon: float, delta: fl
     larger probability refutes every ε.
     """
     found = 0.0 if threshold_chance(accountant, cost, delta) <= delta else math.inf
-    return Exact(f"label of one row, {accountant.kind.capitalize()} noise", epsilon, found, delta, Scope.MEASUREMENT)
+    return Exact(
+        f"label of one row, {accountant.kind.capitalize()} noise", epsilon, found, delta, Scope.MEASUREMENT, True
+    )
 
 
 def threshold_chance(accountant: Accountant, cost: Fraction, delta: float, rows: int = 1) -> float:

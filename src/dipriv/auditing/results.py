@@ -77,7 +77,8 @@ class Bound:
 class Exact:
     """The smallest ε of a finite mechanism at the δ of the claim, computed from its integer weights without sampling.
 
-    For δ = 0 it is the largest log ratio of two probabilities of one outcome.
+    For δ = 0 it is the largest log ratio of two probabilities of one outcome. It is a lower bound if only some inputs,
+    or some noisy counts, were looked at (`is_lower_bound`).
     """
 
     what: str
@@ -85,6 +86,7 @@ class Exact:
     epsilon: float
     delta: float = 0.0
     scope: Scope = Scope.ROW
+    is_lower_bound: bool = False
 
     @property
     def exceeded(self) -> bool:
@@ -93,8 +95,8 @@ class Exact:
 
     @property
     def verdict(self) -> str:
-        """The value is exact, so the claim is either refuted or proved."""
-        return REFUTED if self.exceeded else HOLDS
+        """An exact value refutes the claim or proves it, a lower bound can refute it alone."""
+        return REFUTED if self.exceeded else NOT_REFUTED if self.is_lower_bound else HOLDS
 
     @property
     def accusation(self) -> str:
@@ -102,7 +104,7 @@ class Exact:
         if math.isinf(self.epsilon):
             return f"The check of {self.what} found a loss without any limit, more than promised: {_claim(self)}."
         found = privacy_loss(_above(self.epsilon, self.claimed), self.delta)
-        return f"The loss of {self.what} is {found}, computed exactly, more than promised: {_claim(self)}."
+        return f"The loss of {self.what} is {found}, computed without sampling, more than promised: {_claim(self)}."
 
     def to_dict(self) -> dict[str, Any]:
         epsilon = "inf" if math.isinf(self.epsilon) else self.epsilon  # JSON has no infinity

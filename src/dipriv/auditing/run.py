@@ -101,8 +101,8 @@ def audit(
     epsilon : the claim: the privacy budget ε of the release. The claimed δ is that of its guarantee.
     secret : the column that attribute inference targets; by default each column in turn.
     draws : number of released rows to draw for the lower bounds on ε.
-    confidence : of each bound and interval, from 0.5 up to 1. Bounds can be tight, so a claim that holds is refuted by
-        chance about once in 1/(1 - confidence) audits.
+    confidence : of each bound and interval, from 0.5 up to 1. Bounds can be tight, and each bound and attack refutes a
+        claim that holds with a probability of up to 1 - confidence.
     control : share of the people in the control group of the attacks.
     seed : makes the audit repeatable. Nothing is published, so no protection is lost.
     progress : as for `dipriv.privatize`.

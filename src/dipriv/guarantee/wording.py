@@ -83,9 +83,26 @@ def largest_correlation(guarantee: Guarantee) -> float | None:
     return math.tanh((guarantee.epsilon / (unit.max_rows or 1) if facts.row_epsilon is None else facts.row_epsilon) / 2)
 
 
+def claim(guarantee: Guarantee) -> str:
+    """ε and δ, and what they do not hold for: all of them, if a seed is known, or which labels occur."""
+    loss = privacy_loss(guarantee.epsilon, guarantee.delta) + _public_labels(guarantee)
+    return loss if guarantee.secure_randomness else f"{loss}; NOT PRIVATE: seeded"
+
+
+def public_labels(guarantee: Guarantee) -> list[str]:
+    """The columns whose labels are called public, though they were read from the rows."""
+    return [name for one in guarantee.assumptions if one.kind is AssumptionKind.LABELS_PUBLIC for name in one.names]
+
+
+def unchanged_columns(guarantee: Guarantee) -> list[str]:
+    """The columns that are released as they are."""
+    parts = (part for part in guarantee.unprotected if part.kind is UnprotectedKind.UNCHANGED_COLUMNS)
+    return [name for part in parts for name in part.columns]
+
+
 def _public_labels(guarantee: Guarantee) -> str:
     """What the first line says where labels are not protected."""
-    names = [name for one in guarantee.assumptions if one.kind is AssumptionKind.LABELS_PUBLIC for name in one.names]
+    names = public_labels(guarantee)
     return f", but not for which labels occur in {_listed(names)}: they are called public" if names else ""
 
 
@@ -131,7 +148,11 @@ def protects(guarantee: Guarantee) -> str:
         return said[0]
     if guarantee.model is Model.NONE:
         return "nobody"
-    return "; ".join([_protected(guarantee), *map(_unprotected, guarantee.unprotected)])
+    labels = public_labels(guarantee)
+    called_public = (
+        [f"which labels occur in {_listed(labels)} is called public, and has no protection"] if labels else []
+    )
+    return "; ".join([_protected(guarantee), *map(_unprotected, guarantee.unprotected), *called_public])
 
 
 def unit_name(unit: PrivacyUnit) -> str:

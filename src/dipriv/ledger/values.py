@@ -13,7 +13,7 @@ from dipriv._base.decimals import exact, in_full, round_down
 from dipriv.errors import BudgetError, InputError
 from dipriv.guarantee.guarantee import MIN_EPSILON, Guarantee, Model, PrivacyUnit, UnitKind
 from dipriv.guarantee.trade_off import largest_probability
-from dipriv.guarantee.wording import HELD_OUT, unit_name
+from dipriv.guarantee.wording import HELD_OUT, public_labels, unit_name
 
 State: TypeAlias = Literal["reserved", "done", "failed"]
 DEFAULT_BUDGET, DEFAULT_DELTA_BUDGET = 10.0, 1e-6
@@ -187,6 +187,9 @@ def why_unbounded(guarantees: Sequence[Guarantee], has_holdout: bool) -> str | N
         return "A seeded release is not private: nothing bounds what an attacker learns."
     if has_holdout or any(guarantee.has_unprotected_rows for guarantee in guarantees):
         return f"{HELD_OUT} Nothing bounds what an attacker learns about them."
+    if labels := sorted({name for guarantee in guarantees for name in public_labels(guarantee)}):
+        names = ", ".join(map(repr, labels))
+        return f"Which labels occur in {names} was called public: nothing bounds what an attacker learns about that."
     if guarantees and counted_for(guarantee.unit for guarantee in guarantees) is None:
         return "The releases protect different privacy units: their ε do not add up."
     return None

@@ -52,7 +52,7 @@ def check_anew(rows: Rows[Any], names: Sequence[str]) -> None:
     """Refuse new identifiers in columns whose type cannot hold a number for each row: public facts."""
     problems = []
     for name in names:
-        arrow_type = rows.empty.arrow_type(name)
+        arrow_type = rows.empty.identifier_type(name)
         room = np.iinfo(arrow_type.to_pandas_dtype()).max if pt.is_integer(arrow_type) else None
         if not (is_text(arrow_type) or room is not None):
             problems.append(

@@ -9,7 +9,7 @@ import numpy as np
 from dipriv._base.html import document, folded, lines, paragraph, table
 from dipriv._tables import frames
 from dipriv.errors import InputError
-from dipriv.guarantee.wording import privacy_loss
+from dipriv.guarantee.wording import claim
 from dipriv.release.result import Release, is_lazy
 from dipriv.sources.stream import ReleasedBatches
 from dipriv.utility.wording import expected_error, headline, pairs, rows, use, warning
@@ -20,9 +20,8 @@ MAX_COLUMNS, MAX_ROWS, MAX_TEXT = 12, 5, 40
 def release_html(release: Release[Any]) -> str:
     """All of it may be published, as the release itself."""
     of = f"Release of {release.n_rows:,} rows, {len(release.schema):,} columns, under "
-    loss = privacy_loss(release.guarantee.epsilon, release.guarantee.delta)
     return document(
-        paragraph(f"{of}{loss}", strong=True),
+        paragraph(f"{of}{claim(release.guarantee)}", strong=True),
         _verdict(release),
         _first_rows(release.data),
         folded("Guarantee", lines(str(release.guarantee))),

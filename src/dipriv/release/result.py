@@ -115,9 +115,10 @@ class ReleaseSecrets:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Analysable, Generic[Data]):
-    """A released table and what is guaranteed about it: all of it may be published, but for `secrets`.
+    """A released table and what is guaranteed about it.
 
-    A pickle or a copy has no secrets.
+    `data`, `guarantee`, `schema`, `fidelity` and `verdict` may be published. Not for publication are `secrets`, and, in
+    memory, the private rows that `written.sample` keeps for a report; a pickle or a copy has neither.
 
     Attributes
     ----------
@@ -241,13 +242,13 @@ class Release(Analysable, Generic[Data]):
         -------
         str : lines of text.
         """
-        from dipriv.guarantee.wording import privacy_loss, protects
+        from dipriv.guarantee.wording import SEEDED, privacy_loss, protects
 
-        rows = self.row_counts
+        rows, given = self.row_counts, self.guarantee
         lines = [
+            *([] if given.secure_randomness else [SEEDED]),
             f"Released {rows.released:,} of {rows.read:,} rows, {len(self.schema)} columns.",
-            f"Guarantee: {privacy_loss(self.guarantee.epsilon, self.guarantee.delta)}; protects "
-            f"{protects(self.guarantee)}.",
+            f"Guarantee: {privacy_loss(given.epsilon, given.delta)}; protects {protects(given)}.",
         ]
         return "\n".join(lines if self.verdict is None else [*lines, str(self.verdict)])
 

@@ -22,7 +22,7 @@ from dipriv.errors import DiprivError, InputError
 from dipriv.guarantee import Guarantee
 from dipriv.guarantee.guarantee import ReferenceSource, UnitKind
 from dipriv.guarantee.sidecar import SHEET_SUFFIX, Sidecar
-from dipriv.guarantee.wording import privacy_loss
+from dipriv.guarantee.wording import claim
 from dipriv.release.analysis import Analysable, Analysis
 from dipriv.release.bootstrap import BootstrapModel
 from dipriv.release.model_file import dump_model, load_model
@@ -76,13 +76,13 @@ class Sheet(Analysable):
     @property
     def citation(self) -> str:
         """How to cite the released file; who made the table is for its keeper to fill in."""
-        loss = privacy_loss(self.guarantee.epsilon, self.guarantee.delta)
         made = self.sidecar.provenance
         year = "year" if made is None else made.date[:4]
         return (
             f"[authors of the table] ({year}). {self.released}: {self.sidecar.rows_released:,} rows released under "
-            f"differential privacy ({loss}) [data set]. Made with dipriv {self.sidecar.version}, after X. Bi and "
-            "X. Shen (2023), Distribution-Invariant Differential Privacy, Journal of Econometrics 235(2), 444-453."
+            f"differential privacy ({claim(self.guarantee)}) [data set]. Made with dipriv "
+            f"{self.sidecar.version}, after X. Bi and X. Shen (2023), Distribution-Invariant Differential Privacy, "
+            "Journal of Econometrics 235(2), 444-453."
         )
 
     @cached_property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
 
-from dipriv.errors import DiprivError, InputError, StorageError
+from dipriv.errors import DiprivError, InputError, SchemaError, StorageError
 
 BLOCK_BYTES = 1 << 23
 """Of a CSV file, read at once: a row must fit."""
@@ -63,3 +63,20 @@ def _plain(text: str) -> str:
     if re.search(r"compressed|decompress|gzip|zlib|zstd|lz4|bz2|inflate", text, re.IGNORECASE):
         return "its compressed data is damaged"
     return "it cannot be read as a table of this format"
+
+
+def refuse_folders(privatized: Sequence[str], in_folders: Collection[str]) -> None:
+    """Refuse to privatize columns that names of folders give, such as year=2025.
+
+    Rows come folder by folder, so that their order would tell what such a column says of each, and whether all of these
+    names are numbers, as Arrow and Spark read them, may depend on one row.
+    """
+    if found := [name for name in privatized if name in in_folders]:
+        names = ", ".join(map(repr, found))
+        written = "or write the table to files without such folders, with its rows in random order."
+        raise SchemaError(
+            f"the names of folders give {names}, and decide the order of the rows, which is public: "
+            "what they say of a row cannot be protected.",
+            f"Pass it through with keep, leave it out with drop, {written}",
+            command=f"Pass it through with --keep, leave it out with --drop, {written}",
+        )

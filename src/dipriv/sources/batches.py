@@ -38,6 +38,8 @@ class BatchSource:
     categories: Mapping[str, pa.Array] = field(repr=False, default_factory=dict)
     presentation: Presentation = field(repr=False, default_factory=Presentation)
     text_columns: TextColumns = field(repr=False, default_factory=TextColumns)
+    in_folders: tuple[str, ...] = ()
+    """The columns that names of folders give, such as year=2025."""
 
     def __post_init__(self) -> None:
         names = self.schema.names
@@ -116,7 +118,20 @@ def parquet_files(path: str) -> BatchSource:
                 for batch in _fragment_batches(fragment, data.schema, names):
                     yield validate_batch(path, batch)
 
-    return BatchSource(path, _bare(data.schema), read)
+    return BatchSource(path, _bare(data.schema), read, in_folders=_in_folders(data))
+
+
+def _in_folders(data: ds.Dataset) -> tuple[str, ...]:
+    """The columns that names of folders give, where the data set lists its files: with a filter, it does not."""
+    from pyarrow.dataset import get_partition_keys
+
+    try:
+        fragments = data.get_fragments()
+        return tuple(
+            dict.fromkeys(name for part in fragments for name in get_partition_keys(part.partition_expression))
+        )
+    except ValueError:
+        return ()
 
 
 def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -148,7 +163,7 @@ def data_set(data: ds.Dataset, name: str = "the data set") -> BatchSource:
             for batch in batches:
                 yield validate_batch(name, batch)
 
-    return BatchSource(name, _bare(data.schema), read)
+    return BatchSource(name, _bare(data.schema), read, in_folders=_in_folders(data))
 
 
 def _check_files(data: ds.Dataset, name: str) -> None:

@@ -29,10 +29,11 @@ from dipriv._tables.value_counts import RunningCounts, ValueCounts, count_values
 from dipriv.dialect import DETECTED, Dialect
 from dipriv.errors import InputError, InternalError, SourceChangedError, unusable
 from dipriv.sources._blocks import block_digest, cut
+from dipriv.sources._errors import refuse_folders
 from dipriv.sources._fingerprint import PrefixFingerprints
 from dipriv.sources._formats.registry import refuse_unused
 from dipriv.sources._kept import KeptBatches, ReadOnce
-from dipriv.sources.batches import batch_function, data_set, lazy_frame, parquet_files
+from dipriv.sources.batches import BatchSource, batch_function, data_set, lazy_frame, parquet_files
 from dipriv.sources.contribution_bound import BoundedRows, ContributionBound, numbers_of, unit_keys
 from dipriv.sources.files import File, FileBatches
 from dipriv.sources.holdout import GroupHoldout, Split
@@ -64,6 +65,8 @@ class StreamSource:
     suggested_dataset: str | None = None
     writes_folder: bool = False
     releases_later: bool = False
+    in_folders: tuple[str, ...] = ()
+    """The columns that names of folders give."""
     limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
 
     @property
@@ -89,6 +92,7 @@ class StreamSource:
     def scan(self, request: Scan) -> StreamedRows:
         """Settle the types of text; then count and fingerprint the rows."""
         names, rules, progress = request.privatized, request.types, request.progress
+        refuse_folders(names, self.in_folders)
         if not self.all_text:
             rows = settle_columns_of_text(self.rows, names, rules, keep=request.keep, progress=progress)
             _ask(rows, names)
@@ -401,7 +405,7 @@ def open_path(path: str | Path, dialect: Dialect = DETECTED, otherwise: Dialect 
     if Path(path).is_file():
         return open_file(File.at(path, None, dialect, otherwise))
     refuse_unused("folders of Parquet files", dialect)
-    return StreamSource(parquet_files(str(path)))
+    return _of_folders(parquet_files(str(path)))
 
 
 def open_lazy_frame(frame: Any) -> StreamSource:
@@ -411,7 +415,11 @@ def open_lazy_frame(frame: Any) -> StreamSource:
 
 def open_dataset(data: Any) -> StreamSource:
     """A pyarrow Dataset."""
-    return StreamSource(data_set(data))
+    return _of_folders(data_set(data))
+
+
+def _of_folders(rows: BatchSource) -> StreamSource:
+    return StreamSource(rows, in_folders=rows.in_folders)
 
 
 def open_function(function: Callable[[], Any]) -> StreamSource:

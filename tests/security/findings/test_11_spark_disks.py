@@ -250,7 +250,8 @@ def test_an_interrupt_in_the_middle_of_a_command(rows: Any, found_in: Search, mo
     """PySpark's own handler talks to Java on the same connection, which was of no use then: blocks stayed on disks."""
     from py4j.clientserver import ClientServerConnection
 
-    send, find_cores, asked, answers = ClientServerConnection.send_command, frame.task_cores, [], []
+    send, find_cores = ClientServerConnection.send_command, frame.task_cores
+    asked, answers = list[str](), list[bytes]()
 
     class Interrupted:
         """What Java answers, before which an interrupt comes."""
@@ -287,6 +288,23 @@ def test_an_interrupt_in_the_middle_of_a_command(rows: Any, found_in: Search, mo
     assert raised.value.__suppress_context__
     assert not [name for name in found_in(MARK.encode()) if name.startswith("rdd")]
     assert rows.count() == N  # the session goes on
+
+
+def test_an_interrupt_at_the_end_of_the_first_pass(
+    rows: Any, found_in: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has the packed rows yet, who could remove them."""
+    summary_of = frame.summary_of
+
+    def interrupted(*given: Any) -> Any:
+        assert [name for name in found_in(MARK.encode()) if name.startswith("rdd")]  # control
+        os.kill(os.getpid(), signal.SIGINT)
+        return summary_of(*given)
+
+    monkeypatch.setattr(frame, "summary_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dipriv.privatize(rows, 1.0)
+    assert not [name for name in found_in(MARK.encode()) if name.startswith("rdd")]
 
 
 def test_a_hold_out_and_rows_that_are_read_half(rows: Any, found_in: Search, tmp_path: Path) -> None:

@@ -299,7 +299,7 @@ def test_what_was_found_is_strict_json() -> None:
     assert found["passed"] is False
     assert found["exact"] == [
         {"what": "a row, all columns together", "claimed": 1.0, "epsilon": "inf", "delta": 0.0, "exceeded": True}
-        | {"scope": "noise on one row, for the fitted reference"}
+        | {"scope": "noise on one row, for the fitted reference", "is_lower_bound": False}
     ]
     assert [one["exceeded"] for one in found["bounds"] + found["attacks"]] == [False] * 4
     rate = Rate(30, 100)

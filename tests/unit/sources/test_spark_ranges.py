@@ -178,13 +178,15 @@ def test_files_that_change_after_the_first_pass_do_not_matter(session: Any, file
 def test_columns_in_names_of_folders_are_those_of_spark(session: Any, tmp_path: Path, small_parts: None) -> None:
     for year in (2024, 2025):
         write_files(tmp_path / "in" / f"year={year}", TABLE.slice(0, 2000).select(["age", "city"]), [2000], 1000)
-    cases: list[tuple[dict[str, Any], list[str]]] = [({}, ["year"]), ({"drop": ["year"]}, [])]
+    cases: list[tuple[dict[str, Any], list[str]]] = [({"keep": ["year"]}, ["year"]), ({"drop": ["year"]}, [])]
     for asked, extra in cases:
         with closing(
             prepare(SparkFiles.find(str(tmp_path / "in")).open(), ReleaseOptions(1.0, seed=7, **asked))
         ) as plan:
             assert isinstance(plan._rows, SparkRows)
             assert plan.run().data.columns == ["age", "city", *extra]
+    with pytest.raises(SchemaError, match="names of folders give 'year'"):
+        prepare(SparkFiles.find(str(tmp_path / "in")).open(), ReleaseOptions(1.0))
 
 
 @pytest.mark.slow

@@ -7,9 +7,10 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -26,6 +27,7 @@ from dipriv.dialect import DETECTED, SEPARATORS, Dialect
 from dipriv.errors import InputError
 from dipriv.sources._encodings import OtherEncoding
 from dipriv.sources._errors import BLOCK_BYTES
+from dipriv.sources._formats.lent import read_ahead
 from dipriv.sources._formats.quotes import CheckedQuotes
 from dipriv.sources._formats.registry import PLAIN, TableFile, file_format
 from dipriv.sources._untrusted import check_width
@@ -166,8 +168,8 @@ class DelimitedText:
         return str(self.layout(file))
 
     def schema(self, file: TableFile) -> pa.Schema:
-        with self._translated(file), file.open() as stream:
-            found = self._reader(file, stream, None, None).schema
+        with self._translated(file), file.open() as stream, closing(self._read(file, stream, None, None)) as read:
+            found = next(read)
         _check_header(file.name, found.names)
         if any(pa.types.is_binary(column.type) for column in found):
             raise self.undecodable(file)
@@ -176,7 +178,7 @@ class DelimitedText:
     def batches(self, file: TableFile, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         empty_lines = self._empty_lines(file) if len(schema) == 1 else None
         with self._translated(file), file.open() as stream:
-            yield from self._reader(file, stream, schema, names, empty_lines)
+            yield from islice(self._read(file, stream, schema, names, empty_lines), 1, None)
 
     def n_rows(self, file: TableFile) -> int | None:
         return None
@@ -260,22 +262,20 @@ class DelimitedText:
         rest = _beyond(layout.skip, block, layout.encoding)
         return len(rest[: len(rest) - len(rest.lstrip("\r\n"))].splitlines())
 
-    def _reader(
+    def _read(
         self,
         file: TableFile,
         stream: Any,
         types: pa.Schema | None,
         names: Sequence[str] | None,
         empty_lines: int | None = None,
-        *,
-        threads: bool = True,
-    ) -> Any:
-        """Empty lines are rows if it is known how many of them there are before the names."""
+    ) -> Generator[Any, None, None]:
+        """The schema, then the batches. Empty lines are rows if it is known how many there are before the names."""
         layout = self.layout(file)
         skip = layout.skip + (empty_lines or 0)
-        return pacsv.open_csv(
-            self._checked(file, stream, skip),
-            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, use_threads=threads, skip_rows=skip),
+        open_reader = partial(
+            pacsv.open_csv,
+            read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, skip_rows=skip),
             parse_options=pacsv.ParseOptions(
                 delimiter=layout.separator,
                 quote_char=layout.quote,
@@ -284,6 +284,7 @@ class DelimitedText:
             ),
             convert_options=pacsv.ConvertOptions(column_types=types, include_columns=names),
         )
+        return read_ahead(self._checked(file, stream, skip), open_reader)
 
     def _checked(self, file: TableFile, stream: Any, skip: int) -> CheckedQuotes:
         layout = self.layout(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ class SparkFiles:
         session = open_session()
 
         def through_spark() -> SparkSource:
-            return SparkSource.open(self._read(session), name=self.name, all_text=self.format != "parquet")
+            frame, in_folders = self._read(session), tuple(chain.from_iterable(map(self._columns_in_name, self.paths)))
+            return SparkSource.open(frame, name=self.name, all_text=self.format != "parquet", in_folders=in_folders)
 
         if self.format != "parquet" or self._has_columns_in_names():
             return through_spark()

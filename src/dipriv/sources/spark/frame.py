@@ -44,6 +44,7 @@ from dipriv._tables.frames import Column, Table
 from dipriv._tables.presentation import Presentation
 from dipriv._tables.value_counts import ValueCounts, frequent
 from dipriv.errors import DiprivError, InputError, SchemaError, SourceChangedError
+from dipriv.sources._errors import refuse_folders
 from dipriv.sources.contribution_bound import ContributionBound
 from dipriv.sources.holdout import GroupHoldout, Split
 from dipriv.sources.protocol import CountableRows, Counter, ReleaseJob, RowSelection, Scan, View
@@ -99,6 +100,8 @@ class SparkSource:
     suggested_dataset: str | None = None
     writes_folder: bool = True
     releases_later: bool = False
+    in_folders: tuple[str, ...] = ()
+    """The columns that names of folders give."""
     limits: Mapping[str, str] = field(repr=False, default_factory=lambda: LIMITS)
 
     @classmethod
@@ -122,13 +125,18 @@ class SparkSource:
         texts = text_columns(self.frame, names)
         return any(rules.is_settled_by_cells(name, is_text=not self.all_text) for name in texts)
 
-    @after_spark()
     def scan(self, request: Scan) -> SparkRows:
         """Number, count and digest the rows; for a private reference they stay with the workers as packed blocks.
 
         The columns that Arrow has no type for are refused if they are used, and before that workers that cannot run
         dipriv.
         """
+        refuse_folders(request.privatized, self.in_folders)
+        return SparkRows.read(*self._as_typed(request), request)
+
+    @after_spark()
+    def _as_typed(self, request: Scan) -> tuple[Any, Any, Table, Any, Reading | None]:
+        """The columns to read, those that a ledger sees, their types here and in Spark, and how text is read."""
         check_workers(self.frame.sparkSession.sparkContext)
         session, asked = self.frame.sparkSession, {*request.used}
         known = _empty(session, self.frame.schema, asked).native.schema
@@ -139,7 +147,7 @@ class SparkSource:
         empty = _empty(session, schema, asked)
         held = {name: empty.native.schema.field(name).type for name in types}
         reading = Reading(types, request.types.marks, held) if types else None
-        return SparkRows.read(used if request.learns_from_all else every, every, empty, schema, reading, request)
+        return used if request.learns_from_all else every, every, empty, schema, reading
 
 
 def check_distinguishable(names: Sequence[str]) -> None:
@@ -198,18 +206,15 @@ class SparkRows:
         fingerprint_key = None if request.fingerprint is None else request.fingerprint.key
         whole = frame if fingerprint_key is None else every
         marker = new_name(whole.columns)
-        marked = whole.select("*", functions.monotonically_increasing_id().alias(marker))
         asked = FirstPass(marker, request.verified, key, fingerprint_key, packed, request.labels_of, reading=reading)
         workspace = Workspace(frame.sparkSession.sparkContext)
-        try:
+        with workspace.kept():
+            marked = whole.select("*", functions.monotonically_increasing_id().alias(marker))
             packs, found = first_packs(mapped(marked, asked, FirstPass.schema, workspace).rdd, workspace, packed)
             layout = Layout(marker, request.verified, key, parts_of(found))
             summary = summary_of(found, fingerprint_key, every.columns)
-        except BaseException:
-            workspace.close()
-            raise
-        if not packed:
-            workspace.close()
+            if not packed:
+                workspace.close()
         seen = fingerprint_of(summary)
         return cls(marked, empty, layout, packs, seen, summary.labels, schema, reading, workspace)
 

@@ -89,7 +89,6 @@ class ParquetSource:
     def infers_types(self, names: Sequence[str], rules: TypeRules) -> bool:
         return any(rules.is_settled_by_cells(name, is_text=True) for name in self._texts(names))
 
-    @after_spark()
     def scan(self, request: Scan) -> SparkRows | RangedRows:
         """Workers read the files, where all rows are released and text stays text."""
         is_read_anew = any(name in request.types.given for name in self._texts(request.privatized))
@@ -100,7 +99,8 @@ class ParquetSource:
             return self.through_spark().scan(request)
         if not ranges:
             raise no_rows()
-        check_workers(self.session.sparkContext)
+        with after_spark():
+            check_workers(self.session.sparkContext)
         others = [name for name in request.privatized if name not in self._texts(request.privatized)]
         check_given(request.types, {name: shown_type(self.schema.field(name).type) for name in others})
         return RangedRows.read(ParquetRanges(self.session, self.schema, ranges), request)
@@ -170,15 +170,12 @@ class RangedRows:
         seen_by = None if request.fingerprint is None else request.fingerprint.key
         reading = FirstPass(marker, used, key, seen_by, True, request.labels_of, judged, rules.all_marks)
         workspace = Workspace(files.session.sparkContext)
-        try:
+        with workspace.kept():
             packs, found = first_packs(files.mapped(reading, every, marker, workspace), workspace, packed=True)
             layout = Layout(marker, used, key, parts_of(found))
             summary = summary_of(found, seen_by, every)
             settled = [settle_text(name, counts) for name, counts in summary.classes.items()]
             ask([of for of in settled if isinstance(of, Question)])
-        except BaseException:
-            workspace.close()
-            raise
         empty = Table(schema.empty_table(), "pyarrow", used, 0)
         return cls(files, empty, layout, packs, fingerprint_of(summary), summary.labels, workspace)
 

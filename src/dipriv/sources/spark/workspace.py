@@ -49,6 +49,16 @@ class Workspace:
         self._removals.callback(self._remove, lambda blocking: rdd._jrdd.rdd().cleanShuffleDependencies(blocking))
         return rdd
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Close it unless what is done inside ends well; an interrupt meanwhile is a failure."""
+        try:
+            with after_spark():
+                yield
+        except BaseException:
+            self.close()
+            raise
+
     @after_spark()
     def close(self) -> None:
         """Remove everything, the newest first. It can be used again afterwards.
