@@ -277,8 +277,8 @@ def checked_keys(table: Table, name: str) -> pa.Array:
     array = _keys(table.array(name))
     if array.null_count or _has_nan(array):
         raise InputError(
-            f"column {name!r} decides the split but has nulls.",
-            "Fill them, or split by position (by=None).",
+            f"column {name!r} says whose a row is, but has nulls.",
+            "Fill them, or leave out the unit, or by of the split.",
             command="Fill them, or leave --unit out.",
         )
     return array
