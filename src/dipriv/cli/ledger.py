@@ -67,7 +67,7 @@ def show(
     ledger: Where = None,
 ) -> None:
     """Every release of a data set, and the power of an attacker's best test after all of them."""
-    from dipriv.guarantee.wording import percent, privacy_loss, true_value, unchanged_columns, unit_name
+    from dipriv.guarantee.wording import but_not_about, percent, privacy_loss, true_value, unit_name
     from dipriv.ledger import Ledger
     from dipriv.ledger.values import counted_for
 
@@ -98,9 +98,8 @@ def show(
             f"After {number} the best test of {true_value(unit)} at level 5% (5% false alarms) has power at most "
             f"{percent(power)} ({privacy_loss(dataset.spent, dataset.delta_spent)})."
         )
-        if kept := sorted({name for record in records for name in unchanged_columns(record.guarantee)}):
-            names = ", ".join(map(repr, kept))
-            say(f"That is about columns that were privatized, not about those released unchanged: {names}.")
+        if dataset.unchanged:
+            say(but_not_about(dataset.unchanged))
         if unit is not None and any(each.kind is not unit.kind for each in units):
             say("Some releases protect a row, some a person with all of their rows: together they protect a row.")
 

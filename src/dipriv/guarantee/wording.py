@@ -84,8 +84,9 @@ def largest_correlation(guarantee: Guarantee) -> float | None:
 
 
 def claim(guarantee: Guarantee) -> str:
-    """ε and δ, and what they do not hold for: all of them, if a seed is known, or which labels occur."""
+    """ε and δ, and what they do not hold for: all of them, if a seed is known, which labels occur, rows or columns."""
     loss = privacy_loss(guarantee.epsilon, guarantee.delta) + _public_labels(guarantee)
+    loss = "; ".join([loss, *map(_unprotected, guarantee.unprotected)])
     return loss if guarantee.secure_randomness else f"{loss}; NOT PRIVATE: seeded"
 
 
@@ -98,6 +99,11 @@ def unchanged_columns(guarantee: Guarantee) -> list[str]:
     """The columns that are released as they are."""
     parts = (part for part in guarantee.unprotected if part.kind is UnprotectedKind.UNCHANGED_COLUMNS)
     return [name for part in parts for name in part.columns]
+
+
+def but_not_about(unchanged: Sequence[str]) -> str:
+    """What is said behind an attacker's power, where some columns are released as they are."""
+    return f"That is about columns that were privatized, not about those released unchanged: {_listed(unchanged)}."
 
 
 def _public_labels(guarantee: Guarantee) -> str:

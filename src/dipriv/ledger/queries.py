@@ -19,6 +19,7 @@ from dipriv._base.near_names import near_names
 from dipriv._base.table_fingerprint import TELLING, ColumnFingerprint, TableFingerprint, is_part, shared
 from dipriv.errors import BudgetError, DisclosureError, InputError, LedgerError
 from dipriv.guarantee.guarantee import Guarantee, UnitKind, unreadable
+from dipriv.guarantee.wording import unchanged_columns
 from dipriv.ledger.recognition import RARE_ROWS, Resemblance, listed, resemblances
 from dipriv.ledger.request import DatasetState
 from dipriv.ledger.tables import COLUMNS, CONTENTS, DATASETS, DISTINCT, FINGERPRINTS, KEY_BYTES, LEDGER, RELEASES, now
@@ -443,6 +444,7 @@ def _stored(rows: list[Any]) -> StoredDataset:
         round_up(delta_spent),
         budget_is_default=first.budget is None,
         unbounded=why_unbounded([*guarantees.values()], first.holdout is not None),
+        unchanged=tuple(sorted({name for one in guarantees.values() for name in unchanged_columns(one)})),
     )
     of_own = tuple(guarantees[text] for text in dict.fromkeys(row.guarantee for row in own))
     return StoredDataset(dataset, first.id, spent, delta_spent, of_own, sum(row.times for row in own))

@@ -31,7 +31,8 @@ class Dataset:
     `budget` is the limit of ε and `delta_budget` that of δ: 10 and 1e-6 unless others are set. `spent` and
     `delta_spent` are the sums of ε and of δ over all releases (reserved, done and failed), rounded up: basic
     composition. `releases` is their number. `created` is in UTC. `unbounded` says why the sums do not bound what an
-    attacker learns about one privacy unit, if they do not.
+    attacker learns about one privacy unit, if they do not; `unchanged` are the columns that a release has as they are,
+    about which they bound nothing.
 
     >>> from datetime import UTC
     >>> dataset = Dataset("people", budget=3.0, spent=1.0, releases=2, created=datetime(2026, 1, 1, tzinfo=UTC))
@@ -50,6 +51,7 @@ class Dataset:
     delta_spent: float = 0.0
     budget_is_default: bool = False
     unbounded: str | None = None
+    unchanged: tuple[str, ...] = ()
 
     @property
     def left(self) -> float:

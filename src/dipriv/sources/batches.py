@@ -122,16 +122,19 @@ def parquet_files(path: str) -> BatchSource:
 
 
 def _in_folders(data: ds.Dataset) -> tuple[str, ...]:
-    """The columns that names of folders give, where the data set lists its files: with a filter, it does not."""
+    """The columns that names of folders give. A data set with a filter does not list its files."""
     from pyarrow.dataset import get_partition_keys
 
+    if children := getattr(data, "children", ()):
+        return tuple(dict.fromkeys(name for child in children for name in _in_folders(child)))
     try:
         fragments = data.get_fragments()
         return tuple(
             dict.fromkeys(name for part in fragments for name in get_partition_keys(part.partition_expression))
         )
     except ValueError:
-        return ()
+        partitioning = getattr(data, "partitioning", None)
+        return () if partitioning is None else tuple(partitioning.schema.names)
 
 
 def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:

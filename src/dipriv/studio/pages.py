@@ -8,7 +8,7 @@ from typing import Any
 
 from dipriv._base.decimals import in_full
 from dipriv.errors import DiprivError
-from dipriv.guarantee.wording import PRIVATE, percent, unit_name
+from dipriv.guarantee.wording import PRIVATE, but_not_about, percent, unit_name
 from dipriv.ledger import Ledger
 from dipriv.release.options import DEFAULT_DELTA, DEFAULT_ROWS_PER_UNIT, ReleaseOptions
 from dipriv.report import formats
@@ -120,6 +120,7 @@ def _environment() -> Any:
         not_shown=not_shown,
         guarantee_lines=guarantee_lines,
         unit_name=unit_name,
+        but_not_about=but_not_about,
         said=verdict_wording,
     )
     return environment

@@ -137,6 +137,8 @@ def test_the_ledger_says_that_its_bound_is_not_about_columns_released_unchanged(
     place = tmp_path / "ledger.db"
     with dipriv.Ledger.create(place) as ledger:
         dipriv.privatize(people(), 1.0, drop=["age"], keep=["id"], ledger=ledger, dataset="people")
+    with dipriv.Ledger.open(place) as ledger:
+        assert ledger.dataset("people").unchanged == ("id",)
     app(["ledger", "show", "people", "--ledger", str(place)], standalone_mode=False)
     assert "not about those released unchanged: 'id'" in " ".join(capsys.readouterr().out.split())
 

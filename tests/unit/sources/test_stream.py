@@ -165,7 +165,8 @@ def test_parquet_files_as_a_data_set_a_folder_a_pattern_and_one_file(tmp_path: P
 def test_the_folders_of_a_partitioned_data_set_are_a_column(tmp_path: Path) -> None:
     table = people().select(["age", "ok"]).append_column("land", pa.array(["de", "fr", "it", "pl"] * 1000 + ["de"]))
     ds.write_dataset(table, tmp_path / "x", format="parquet", partitioning=["land"], partitioning_flavor="hive")
-    for source in (tmp_path / "x", ds.dataset(tmp_path / "x", partitioning="hive")):
+    data = ds.dataset(tmp_path / "x", partitioning="hive")
+    for source in (tmp_path / "x", data, data.filter(ds.field("age") > -1), ds.dataset([data])):
         released = dipriv.privatize(source, 1.0, keep=["land"]).data.to_table()
         assert set(released.column_names) == {"age", "ok", "land"}
         assert released.num_rows == N

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -94,7 +95,9 @@ class SparkFiles:
     def _columns_in_name(self, path: Path) -> tuple[str, ...]:
         if self.folder is None:
             return ()
-        return tuple(part.partition("=")[0] for part in path.relative_to(self.folder).parts[:-1] if "=" in part)
+        return tuple(
+            unquote(part.partition("=")[0]) for part in path.relative_to(self.folder).parts[:-1] if "=" in part
+        )
 
     def _check(self) -> None:
         """All files have the columns and types of the first: Spark would fill in nulls, or mistake columns."""

@@ -14,9 +14,9 @@ workers compute alike, bit for bit, needs the same versions of dipriv and numpy 
 
 What a job needs goes to the workers, which hold the private rows anyway, as a broadcast, never as text in a plan, log
 or name. What jobs put on disks is removed when they end (`Workspace`); the broadcast of a released DataFrame, which is
-computed when it is used, when the session ends. For all that lies there meanwhile, set spark.io.encryption.enabled
-where disks are not trusted. The driver holds the counts, 40 bytes for each 65,536 rows, and a hold-out, where there is
-one.
+computed when it is used, when Spark's Java process ends. For all that lies there meanwhile, set
+spark.io.encryption.enabled where disks are not trusted. The driver holds the counts, 40 bytes for each 65,536 rows, and
+a hold-out, where there is one.
 """
 
 from __future__ import annotations

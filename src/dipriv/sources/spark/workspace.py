@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dipriv.errors import StorageError
@@ -34,6 +35,8 @@ class Workspace:
     def broadcast(self, thing: Any) -> Any:
         """A broadcast variable with this content."""
         shared = self.context.broadcast(thing)
+        if path := getattr(shared, "_path", None):  # which a session that ends leaves there
+            self._removals.callback(Path(path).unlink, missing_ok=True)
         self._removals.callback(self._remove, shared.destroy)
         return shared
 
@@ -76,7 +79,7 @@ class Workspace:
         self.close()
 
     def _remove(self, remove: Callable[[bool], Any]) -> None:
-        """Remove one thing, and wait until it is gone. A session that ended has removed it already."""
+        """Remove one thing, and wait until it is gone. A session that ended has removed blocks and shuffles already."""
         from py4j.protocol import Py4JError, Py4JNetworkError
 
         if self.context._jsc is None:
