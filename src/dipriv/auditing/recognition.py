@@ -4,7 +4,8 @@ A table is released under a name whose budget this exhausts. Then the same rows 
 other options, in another order, under other column names, with a row or a column more or less, a part of them or
 all of them twice, from another file type, or to a ledger that an older version of dipriv wrote.
 Each of these must be refused, or counted under the first name. A table of other values must be released: a ledger that
-refuses everything recognizes nothing. The ledger of the audit is a temporary file; no row of the table is in any file.
+refuses everything recognizes nothing. The ledger of the audit is a temporary file; rows are in no file but the
+encrypted one that streams have.
 """
 
 from __future__ import annotations

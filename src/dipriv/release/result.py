@@ -321,4 +321,6 @@ class Release(Analysable, Generic[Data]):
 
     def __repr__(self) -> str:
         delta = f", delta={self.guarantee.delta:g}" if self.guarantee.delta else ""
-        return f"Release({self.n_rows} rows, {len(self.schema)} columns, epsilon={self.guarantee.epsilon:g}{delta})"
+        seeded = "" if self.guarantee.secure_randomness else ", NOT PRIVATE: seeded"
+        of = f"{self.n_rows} rows, {len(self.schema)} columns"
+        return f"Release({of}, epsilon={self.guarantee.epsilon:g}{delta}{seeded})"

@@ -75,8 +75,8 @@ def refuse_folders(privatized: Sequence[str], in_folders: Collection[str]) -> No
         names = ", ".join(map(repr, found))
         written = "or write the table to files without such folders, with its rows in random order."
         raise SchemaError(
-            f"the names of folders give {names}, and decide the order of the rows, which is public: "
-            "what they say of a row cannot be protected.",
+            f"the names of folders give {names}, and decide in what order rows are read and which types these columns "
+            "have: what they say of a row cannot be protected.",
             f"Pass it through with keep, leave it out with drop, {written}",
             command=f"Pass it through with --keep, leave it out with --drop, {written}",
         )

@@ -7,10 +7,12 @@ batches, never a cell.
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,6 +84,7 @@ def lazy_frame(frame: Any) -> BatchSource:
     with translate_errors(name, (pl.exceptions.PolarsError,), _REMEDY):
         types = frame.collect_schema()
         schema = pl.DataFrame(schema=types).to_arrow().schema
+        in_paths = map(unquote, re.findall(r"[/\\]([^/\\=]+)=", frame.explain(optimized=False)))
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
         with translate_errors(name, (pl.exceptions.PolarsError,), _REMEDY):
@@ -93,7 +96,8 @@ def lazy_frame(frame: Any) -> BatchSource:
         for column, kind in types.items()
         if isinstance(kind, pl.Enum)
     }
-    return BatchSource(name, _bare(schema), read, listed)
+    in_folders = tuple(of for of in dict.fromkeys(in_paths) if of in types)
+    return BatchSource(name, _bare(schema), read, listed, in_folders=in_folders)
 
 
 def parquet_files(path: str) -> BatchSource:

@@ -410,7 +410,7 @@ def open_path(path: str | Path, dialect: Dialect = DETECTED, otherwise: Dialect 
 
 def open_lazy_frame(frame: Any) -> StreamSource:
     """A lazy polars query."""
-    return StreamSource(lazy_frame(frame))
+    return _of_folders(lazy_frame(frame))
 
 
 def open_dataset(data: Any) -> StreamSource:

@@ -294,14 +294,14 @@ def test_an_interrupt_at_the_end_of_the_first_pass(
     rows: Any, found_in: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has the packed rows yet, who could remove them."""
-    summary_of = frame.summary_of
+    fingerprint_of = frame.fingerprint_of
 
     def interrupted(*given: Any) -> Any:
         assert [name for name in found_in(MARK.encode()) if name.startswith("rdd")]  # control
         os.kill(os.getpid(), signal.SIGINT)
-        return summary_of(*given)
+        return fingerprint_of(*given)
 
-    monkeypatch.setattr(frame, "summary_of", interrupted)
+    monkeypatch.setattr(frame, "fingerprint_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         dipriv.privatize(rows, 1.0)
     assert not [name for name in found_in(MARK.encode()) if name.startswith("rdd")]

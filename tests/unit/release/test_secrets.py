@@ -165,7 +165,10 @@ def test_nothing_of_a_row_or_key_is_printed(asked: str) -> None:
     assert repr(release.secrets) == "ReleaseSecrets(not shown)"
     assert str(release.secrets) == "ReleaseSecrets(not shown)"
     assert repr(release.secrets.picklable()) == "ReleaseSecrets(not shown)"
-    assert repr(release) == f"Release({release.n_rows} rows, {len(release.schema)} columns, epsilon=1)"
+    assert (
+        repr(release)
+        == f"Release({release.n_rows} rows, {len(release.schema)} columns, epsilon=1, NOT PRIVATE: seeded)"
+    )
     shown = f"{release!r} {release} {release.secrets!r} {release.row_counts!r} {release.guarantee!r}".encode()
     shown += repr(release.secrets.split).encode()
     assert not any(contains(shown, key) or repr(key).encode() in shown for key in keys(release))

@@ -166,7 +166,8 @@ def test_the_folders_of_a_partitioned_data_set_are_a_column(tmp_path: Path) -> N
     table = people().select(["age", "ok"]).append_column("land", pa.array(["de", "fr", "it", "pl"] * 1000 + ["de"]))
     ds.write_dataset(table, tmp_path / "x", format="parquet", partitioning=["land"], partitioning_flavor="hive")
     data = ds.dataset(tmp_path / "x", partitioning="hive")
-    for source in (tmp_path / "x", data, data.filter(ds.field("age") > -1), ds.dataset([data])):
+    lazy = [pl.scan_parquet(tmp_path / "x"), pl.scan_parquet(tmp_path / "x" / "**/*.parquet", hive_partitioning=True)]
+    for source in (*lazy, tmp_path / "x", data, data.filter(ds.field("age") > -1), ds.dataset([data])):
         released = dipriv.privatize(source, 1.0, keep=["land"]).data.to_table()
         assert set(released.column_names) == {"age", "ok", "land"}
         assert released.num_rows == N

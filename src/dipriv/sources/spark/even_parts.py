@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dipriv._random.bits import Bits
 from dipriv._random.streams import Stream
 from dipriv.sources.spark.names import new_name
+from dipriv.sources.spark.workspace import jobs
 
 PART_ROWS = 1 << 20
 """Rows of a part: about as many in a random order, else exactly as many, but for the last."""
@@ -90,6 +91,7 @@ def _keys(session: Any, parts: int) -> list[int]:
     while len(found) < parts:
         some = session.range(start, start + step, numPartitions=1).select(functions.col("id").cast("int").alias("key"))
         places = some.select("key", functions.pmod(functions.hash("key"), functions.lit(parts)).alias("part"))
-        found = {row["part"]: row["key"] for row in places.collect()} | found
+        with jobs(session.sparkContext):
+            found = {row["part"]: row["key"] for row in places.collect()} | found
         start += step
     return [found[part] for part in range(parts)]

@@ -215,8 +215,8 @@ class SparkRows:
             summary = summary_of(found, fingerprint_key, every.columns)
             if not packed:
                 workspace.close()
-        seen = fingerprint_of(summary)
-        return cls(marked, empty, layout, packs, seen, summary.labels, schema, reading, workspace)
+            seen = fingerprint_of(summary)
+            return cls(marked, empty, layout, packs, seen, summary.labels, schema, reading, workspace)
 
     @property
     def n_rows(self) -> int:

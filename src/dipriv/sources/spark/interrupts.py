@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -45,14 +45,15 @@ def after_spark() -> Iterator[None]:
         yield
     finally:
         ended.set()
-        for number, handler in before.items():
-            signal.signal(number, handler)
         _HOLDING.release()
-        if received:
-            try:
-                before[received[0]](received[0], None)
-            except BaseException as interrupt:
-                raise interrupt from None  # that jobs were cancelled is no news
+        try:
+            with ExitStack() as passed_on:  # whatever one handler raises, the others are restored and called
+                for number, handler in before.items():
+                    if number in received:
+                        passed_on.callback(handler, number, None)
+                    passed_on.callback(signal.signal, number, handler)
+        except BaseException as interrupt:
+            raise interrupt from None  # that jobs were cancelled is no news
 
 
 @contextmanager

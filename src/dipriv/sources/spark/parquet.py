@@ -176,8 +176,8 @@ class RangedRows:
             summary = summary_of(found, seen_by, every)
             settled = [settle_text(name, counts) for name, counts in summary.classes.items()]
             ask([of for of in settled if isinstance(of, Question)])
-        empty = Table(schema.empty_table(), "pyarrow", used, 0)
-        return cls(files, empty, layout, packs, fingerprint_of(summary), summary.labels, workspace)
+            empty = Table(schema.empty_table(), "pyarrow", used, 0)
+            return cls(files, empty, layout, packs, fingerprint_of(summary), summary.labels, workspace)
 
     @property
     def n_rows(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dipriv._version import __version__
 from dipriv.errors import InputError
+from dipriv.sources.spark.workspace import jobs
 
 REMEDY = (
     "Set PYSPARK_PYTHON (spark.pyspark.python) to a Python on the workers that has dipriv before the session starts, "
@@ -33,7 +34,8 @@ def check_workers(context: Any) -> None:
 
     asked = context.pythonExec
     try:
-        workers = context.parallelize(range(tasks), tasks).map(look).collect()
+        with jobs(context):
+            workers = context.parallelize(range(tasks), tasks).map(look).collect()
     except Exception as error:
         raise InputError(f"the workers' Python ({asked}) cannot run a task: {_reason(error)}.", REMEDY) from None
     for installed, missing in workers:

@@ -90,7 +90,7 @@ class Workspace:
         except Py4JError:
             raise StorageError(
                 "Spark could not remove all that this release put on its disks.",
-                "Stop the session (spark.stop()), which removes it.",
+                "End this Python, and with it Spark's Java process, which removes it.",
             ) from None
 
 
