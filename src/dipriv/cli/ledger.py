@@ -57,7 +57,7 @@ def listing(context: typer.Context, ledger: Where = None) -> None:
                 "not bounded" if power is None else percent(power),
             )
         out.print(table)
-        if any(dataset.unchanged for dataset in opened_ledger.datasets()):
+        if any(dataset.unchanged and not dataset.unbounded for dataset in opened_ledger.datasets()):
             say(
                 "\nPower is about columns that were privatized: dipriv ledger show NAME lists those released unchanged."
             )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,7 +84,7 @@ def lazy_frame(frame: Any) -> BatchSource:
     with translate_errors(name, (pl.exceptions.PolarsError,), _REMEDY):
         types = frame.collect_schema()
         schema = pl.DataFrame(schema=types).to_arrow().schema
-        in_paths = map(unquote, re.findall(r"[/\\]([^/\\=]+)=", frame.explain(optimized=False)))
+        plan = frame.explain(optimized=False)
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
         with translate_errors(name, (pl.exceptions.PolarsError,), _REMEDY):
@@ -96,8 +96,14 @@ def lazy_frame(frame: Any) -> BatchSource:
         for column, kind in types.items()
         if isinstance(kind, pl.Enum)
     }
-    in_folders = tuple(of for of in dict.fromkeys(in_paths) if of in types)
+    in_folders = tuple(column for column in types if _names_folders(column, plan))
     return BatchSource(name, _bare(schema), read, listed, in_folders=in_folders)
+
+
+def _names_folders(column: str, paths: str) -> bool:
+    """Whether a folder in these paths is called COLUMN=value; a file itself may be."""
+    names = "|".join(re.escape(name) for name in {column, quote(column), quote(column, safe="")})
+    return re.search(rf"[/\\\[ ](?:{names})=[^/\\\n]*[/\\]", paths) is not None
 
 
 def parquet_files(path: str) -> BatchSource:
@@ -138,7 +144,10 @@ def _in_folders(data: ds.Dataset) -> tuple[str, ...]:
         )
     except ValueError:
         partitioning = getattr(data, "partitioning", None)
-        return () if partitioning is None else tuple(partitioning.schema.names)
+        if partitioning is not None:
+            return tuple(partitioning.schema.names)
+        paths = "\n".join(f"/{path}" for path in getattr(data, "files", ()))
+        return tuple(name for name in data.schema.names if _names_folders(name, paths))
 
 
 def _fragment_batches(fragment: Any, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:

@@ -162,11 +162,13 @@ def test_parquet_files_as_a_data_set_a_folder_a_pattern_and_one_file(tmp_path: P
     assert kept["id"].to_pylist() == list(range(2500))
 
 
-def test_the_folders_of_a_partitioned_data_set_are_a_column(tmp_path: Path) -> None:
+def test_the_folders_of_a_partitioned_data_set_are_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = people().select(["age", "ok"]).append_column("land", pa.array(["de", "fr", "it", "pl"] * 1000 + ["de"]))
     ds.write_dataset(table, tmp_path / "x", format="parquet", partitioning=["land"], partitioning_flavor="hive")
     data = ds.dataset(tmp_path / "x", partitioning="hive")
-    lazy = [pl.scan_parquet(tmp_path / "x"), pl.scan_parquet(tmp_path / "x" / "**/*.parquet", hive_partitioning=True)]
+    monkeypatch.chdir(tmp_path / "x")
+    lazy = [pl.scan_parquet("land=*/*.parquet", hive_partitioning=True), pl.scan_parquet(".")]
+    lazy += [pl.scan_parquet(tmp_path / "x"), pl.scan_parquet(tmp_path / "x" / "**/*.parquet", hive_partitioning=True)]
     for source in (*lazy, tmp_path / "x", data, data.filter(ds.field("age") > -1), ds.dataset([data])):
         released = dipriv.privatize(source, 1.0, keep=["land"]).data.to_table()
         assert set(released.column_names) == {"age", "ok", "land"}
@@ -174,6 +176,21 @@ def test_the_folders_of_a_partitioned_data_set_are_a_column(tmp_path: Path) -> N
         assert dipriv.privatize(source, 1.0, drop=["land"]).data.to_table().column_names == ["age", "ok"]
         with pytest.raises(SchemaError, match="names of folders give 'land'"):
             dipriv.privatize(source, 1.0)
+
+
+@pytest.mark.parametrize("name", ["gr\u00f6sse", "a b", "x%20y", "p/q"])
+def test_columns_that_folders_name_are_found_however_they_are_written(name: str, tmp_path: Path) -> None:
+    table = people().select(["age"]).append_column(name, pa.array(["u", "v", "w", "x"] * 1000 + ["u"]))
+    ds.write_dataset(table, tmp_path / "x", format="parquet", partitioning=[name], partitioning_flavor="hive")
+    data = ds.dataset(tmp_path / "x", partitioning="hive")
+    lazy = pl.scan_parquet(tmp_path / "x")
+    for source, columns in ((lazy, lazy.collect_schema().names()), (data, data.schema.names)):
+        assert len(columns) == 2
+        with pytest.raises(SchemaError, match="names of folders give"):
+            dipriv.privatize(source, 1.0)
+    pq.write_table(table.rename_columns(["age", "year"]), tmp_path / "year=2025.parquet")
+    own = pl.scan_parquet(tmp_path / "year=2025.parquet").filter(pl.col("age") > -1)
+    assert dipriv.privatize(own, 1.0).data.to_table().column_names == ["age", "year"]  # control: the file's own column
 
 
 def test_a_lazy_frame_gives_the_rows_of_the_frame() -> None:

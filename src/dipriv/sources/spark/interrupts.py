@@ -47,11 +47,11 @@ def after_spark() -> Iterator[None]:
         ended.set()
         _HOLDING.release()
         try:
-            with ExitStack() as passed_on:  # whatever one handler raises, the others are restored and called
+            with ExitStack() as behind:  # handlers are restored, then called, whatever one of them raises
                 for number, handler in before.items():
-                    if number in received:
-                        passed_on.callback(handler, number, None)
-                    passed_on.callback(signal.signal, number, handler)
+                    behind.callback(_pass_on, handler, number, received)
+                for number, handler in before.items():
+                    behind.callback(signal.signal, number, handler)
         except BaseException as interrupt:
             raise interrupt from None  # that jobs were cancelled is no news
 
@@ -64,6 +64,11 @@ def running(context: Any, tag: str) -> Iterator[None]:
         yield
     finally:
         del _JOBS[tag]
+
+
+def _pass_on(handler: Callable[..., Any], number: int, received: list[int]) -> None:
+    if number in received:
+        handler(number, None)
 
 
 def _cancel_until(ended: threading.Event) -> None:
