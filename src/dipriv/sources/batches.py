@@ -102,8 +102,9 @@ def lazy_frame(frame: Any) -> BatchSource:
 
 def _names_folders(column: str, paths: str) -> bool:
     """Whether a folder in these paths is called COLUMN=value; a file itself may be."""
-    names = "|".join(re.escape(name) for name in {column, quote(column), quote(column, safe="")})
-    return re.search(rf"[/\\\[ ](?:{names})=[^/\\\n]*[/\\]", paths) is not None
+    written = [name for name in {column, quote(column), quote(column, safe="")} if f"{name}=" in paths]
+    names = "|".join(map(re.escape, written))
+    return bool(written) and re.search(rf"[/\\\[ ](?:{names})=[^/\\\n]*[/\\]", paths) is not None
 
 
 def parquet_files(path: str) -> BatchSource:

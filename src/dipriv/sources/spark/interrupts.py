@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PAUSE_SECONDS = 0.2
 _JOBS: dict[str, Any] = {}
 """{tag of jobs that are running: their Spark context}"""
