@@ -47,7 +47,7 @@ setup: $(STAMP)  ## create .venv with everything that development needs
 demo: $(CORE)  ## privatize a real table; writes demo/
 	$(BIN)/python -m examples.demo --out demo --release
 	@$(MAKE) --no-print-directory $(DEMO)
-	@$(BIN)/dipriv compare demo/survey.csv demo/survey-released.csv -o demo/report.html --target affairs > demo/comparison.txt
+	@$(BIN)/dipriv compare demo/survey.csv demo/survey-released.csv -o demo/report.html --force --target affairs > demo/comparison.txt
 	@$(BIN)/python -m examples.demo --out demo --next
 
 studio: $(DEMO)  ## open the studio in the browser, with the demo's table
