@@ -39,7 +39,6 @@ ONLY_PYTHON = {
     "sources/batches.py",
     "sources/holdout.py",
     "sources/spark/session.py",
-    "sources/spark/workspace.py",
     "utility/verdict.py",
 }
 """Modules some of whose errors no command can raise: they are about objects that only Python can pass."""

@@ -47,7 +47,7 @@ def after_spark() -> Iterator[None]:
         ended.set()
         _HOLDING.release()
         try:
-            with ExitStack() as behind:  # handlers are restored, then called, whatever one of them raises
+            with ExitStack() as behind:  # handlers are restored, then called, also after one that raises
                 for number, handler in before.items():
                     behind.callback(_pass_on, handler, number, received)
                 for number, handler in before.items():
